@@ -30,6 +30,7 @@ from calibration_sets import sets_of
 import g3nn
 from g3nn.graph.calibrate import (
     Scaling,
+    Validated,
     brier_score,
     expected_calibration_error,
     fit_scaling,
@@ -101,7 +102,7 @@ def answered(graph: str, kind: str, seed: int, model: str, folder: Path) -> Answ
 def scaled(log_prob: np.ndarray, labels: np.ndarray, val: np.ndarray) -> np.ndarray:
     """As an estimator does it that has tried one model."""
     scaling = fit_scaling(log_prob[val], labels[val])
-    return with_doubt(scaling, log_prob[val], labels[val], 1)(log_prob)
+    return with_doubt(scaling, Validated(log_prob[val], labels[val]), 1)(log_prob)
 
 
 def calibrated(one: Answered, method: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from g3nn.graph.calibrate import (
     TEMPERATURES,
     WIDTHS,
     Scaling,
+    Validated,
     _modes,
     _warmer,
     base_rates,
@@ -299,32 +300,32 @@ class TestDoubt:
     @pytest.mark.parametrize("n", [20, 500])
     def test_what_agrees_by_chance_becomes_the_base_rates(self, n):
         log_prob, labels = self.answers(n, 0.5, 0.9, seed=3)
-        scaling = with_doubt(fit_scaling(log_prob, labels), log_prob, labels, 30)
+        scaling = with_doubt(fit_scaling(log_prob, labels), Validated(log_prob, labels), 30)
         assert scaling.base is not None
         assert scaling.base.sum() > 0.9
         assert np.exp(scaling(log_prob)).max(1).mean() < 0.56
 
     def test_many_labels_that_agree_leave_everything_as_it_is(self):
         log_prob, labels = self.answers(500, 0.85, 0.79)
-        scaling = with_doubt(Scaling(), log_prob, labels, 30)
+        scaling = with_doubt(Scaling(), Validated(log_prob, labels), 30)
         assert (scaling.temperature, scaling.offsets, scaling.base) == (1.0, None, None)
 
     def test_confidence_is_what_few_right_answers_support(self):
         log_prob, labels = self.answers(10, 1.0, 0.999)
-        scaling = with_doubt(Scaling(), log_prob, labels, 1)
+        scaling = with_doubt(Scaling(), Validated(log_prob, labels), 1)
         assert scaling.base is not None
         hot = replace(scaling, base=None)
         assert np.exp(hot(log_prob)).max(1).mean() == pytest.approx(11 / 12, abs=1e-3)
 
     def test_more_models_that_were_tried_are_more_doubt(self):
         log_prob, labels = self.answers(20, 0.7, 0.7, seed=1)
-        doubts = [with_doubt(Scaling(), log_prob, labels, tried).base.sum() for tried in (1, 10, 100)]
+        doubts = [with_doubt(Scaling(), Validated(log_prob, labels), tried).base.sum() for tried in (1, 10, 100)]
         assert doubts == sorted(doubts)
         assert doubts[0] < doubts[2]
 
     def test_labels_that_count_more_count_in_the_base_rates(self):
         log_prob, labels = self.answers(300, 0.5, 0.6)
-        scaling = with_doubt(Scaling(), log_prob, labels, 1, np.where(labels == 0, 4.0, 1.0))
+        scaling = with_doubt(Scaling(), Validated(log_prob, labels, np.where(labels == 0, 4.0, 1.0)), 1)
         share = 4 * (labels == 0).sum() / (4 * (labels == 0).sum() + (labels == 1).sum())
         assert scaling.base[0] / scaling.base.sum() == pytest.approx(share, abs=0.02)
 
@@ -334,7 +335,7 @@ class TestDoubt:
         level = np.where(labels == 1, 1.5, -1.5) + 1.5 * rng.standard_normal(400)
         log_prob = -np.logaddexp(0, np.stack([level, -level], axis=1))
         weights = np.where(labels == 1, 19.0, 1.0)
-        assert with_doubt(Scaling(), log_prob, labels, 30, weights).base is None
+        assert with_doubt(Scaling(), Validated(log_prob, labels, weights), 30).base is None
 
 
 class TestRareClass:
@@ -352,14 +353,14 @@ class TestRareClass:
     @pytest.mark.parametrize(("n", "optimism"), [(200, 1.2), (1000, 1.2), (5000, 1.1)])
     def test_probabilities_keep_its_rate(self, n, sharpness, optimism):
         log_prob, labels = self.drawn(n, sharpness)
-        scaling = with_doubt(fit_scaling(log_prob, labels), log_prob, labels, 30, None, optimism)
+        scaling = with_doubt(fit_scaling(log_prob, labels), Validated(log_prob, labels), 30, optimism)
         fresh, _ = self.drawn(20_000, sharpness)
         assert np.exp(scaling(fresh))[:, 1].mean() == pytest.approx(0.02, rel=0.25)
 
     def test_confidence_is_not_taken_away_where_labels_contradict_that(self):
         """Nearly all answers are right by chance, so being as often right as claimed takes a very high temperature."""
         log_prob, labels = self.drawn(1000, 1.0, signal=2.0)
-        scaling = with_doubt(Scaling(), log_prob, labels, 30)
+        scaling = with_doubt(Scaling(), Validated(log_prob, labels), 30)
         assert scaling.temperature < 1.5
         fresh, truth = self.drawn(20_000, 1.0, signal=2.0)
         losses = [negative_log_likelihood(one(fresh), truth) for one in (scaling, Scaling())]

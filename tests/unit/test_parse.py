@@ -11,8 +11,8 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.base import parse
-from g3nn.base.errors import Problems
-from g3nn.base.parse import edges_of_new, read_edges, read_weighted_edges
+from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.parse import read_edges, read_weighted_edges, two_by_two
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
 
@@ -69,6 +69,55 @@ def test_a_weight_that_is_no_number_is_refused():
     assert str(problem).startswith("weights: got values of type <U1; expected numbers")
 
 
+STATED = [(0, 1), (2, 1), (1, 2), (1, 2), (1, 2), (3, 3), (1, 3)]
+"""Two edges once, one three times in one direction and once in the other, and a self-loop."""
+
+REPEATED = {
+    "2E": np.array(STATED).T,
+    "E2": np.array(STATED),
+    "tuples": STATED,
+    "arrays": tuple(np.array(STATED).T),
+    "torch": torch.tensor(STATED),
+    "matrix": sp.coo_array((np.ones(len(STATED)), tuple(np.array(STATED).T)), shape=(4, 4)),
+    "networkx": nx.MultiDiGraph(STATED),
+    "igraph": igraph.Graph(4, STATED, directed=True),
+    "frame": pa.table({"source": [i for i, _ in STATED], "target": [j for _, j in STATED]}),
+}
+
+
+@pytest.mark.parametrize("given", REPEATED.values(), ids=REPEATED)
+def test_repeats_are_weights_as_in_tables(given):
+    left = "edges: 3 edges in 7 pairs; the others are 1 self-loop, 2 repeats, 1 stated both ways"
+    done = f"{left}. An edge weighs as much as it was repeated; weights=False counts each once."
+    for weights, repeats, said in ((None, True, done), (False, True, left), (None, False, left)):
+        problems = Problems()
+        with pytest.warns(G3NNWarning) as caught:
+            found = read_weighted_edges(given, 4, False, problems, weights, repeats)
+        problems.raise_if_any()
+        assert [str(one.message) for one in caught] == [said]
+        np.testing.assert_array_equal(found.pairs, PAIRS)
+        assert (None if found.weights is None else found.weights.tolist()) == ([1, 3, 1] if said == done else None)
+        assert found.repeats == (said == done)
+    with pytest.warns(G3NNWarning, match="4 edges in 7 pairs; the others are 1 self-loop, 2 repeats$"):
+        assert read_weighted_edges(given, 4, True, Problems()).weights is None, "arcs have none, as in tables"
+
+
+def test_parallel_edges_without_a_direction_are_repeats():
+    graph = nx.MultiGraph([(0, 1), (2, 1), (1, 2), (1, 3)])
+    with pytest.warns(G3NNWarning, match="3 edges in 4 pairs; the others are 1 repeat. An edge weighs"):
+        assert read_weighted_edges(graph, 4, False, Problems()).weights.tolist() == [1, 2, 1]
+
+
+def test_edges_stated_both_ways_are_no_repeats():
+    """As PyG has them: neither a note nor weights, for which warnings are errors here."""
+    both = np.concatenate([PAIRS, PAIRS[::-1]], axis=1)
+    assert read_weighted_edges(both, 4, False, Problems()).weights is None
+    with pytest.warns(G3NNWarning, match="3 edges in 12 pairs; the others are 6 repeats, 3 stated both ways"):
+        found = read_weighted_edges(np.tile(both, 2), 4, False, Problems())
+    assert found.weights is not None
+    assert found.weights.tolist() == [2, 2, 2]
+
+
 def test_two_by_two_is_read_as_any_other_array():
     for given in ([[0, 1], [2, 3]], np.array([[0, 1], [2, 3]]), torch.tensor([[0, 1], [2, 3]])):
         found, problems = edges(given)
@@ -80,10 +129,15 @@ def test_two_by_two_is_read_as_any_other_array():
 
 def test_two_edges_of_new_nodes_are_read_the_way_that_reaches_new_nodes():
     rows = np.array([[9, 4], [9, 2]])
+    turned = r"as \(E, 2\), since so each edge has a new node: \(9, 4\) and \(9, 2\); "
     for given in (rows, rows.tolist(), torch.tensor(rows)):
-        np.testing.assert_array_equal(edges_of_new(given, 9), rows.T)
-    for given in (rows.T, np.array([[9, 10], [4, 2]]), np.array([[9, 4], [2, 10]]), [(9, 4), (9, 2)], None):
-        assert edges_of_new(given, 9) is given
+        with pytest.warns(G3NNWarning, match=f"^edges: a 2 x 2 array is read {turned}a tuple of two arrays is read as"):
+            np.testing.assert_array_equal(two_by_two(given, 9), rows.T)
+    for given in (rows.T, np.array([[9, 10], [4, 2]]), np.array([[9, 4], [2, 10]]), [[0, 1], [2, 3]]):
+        with pytest.warns(G3NNWarning, match=r"read as \(2, E\): \(\d, \d\) and .*; a list of tuples lists pairs$"):
+            assert two_by_two(given, 9) is given
+    for given in ([(9, 4), (9, 2)], tuple(rows), rows[:, :1], rows + 0.5, [["a", "b"], ["c", "d"]], None):
+        assert two_by_two(given, 9) is given, "nothing to tell"
 
 
 def test_no_edges():

@@ -63,7 +63,6 @@ BAD = {
     "training node of unknown label": ({"train": [0, 1, 6]}, "train", "1 nodes without a label"),
     "edge end too high": ({"edges": [[0, 1], [1, 8]]}, "edges", "1 ends outside the graph, e.g. 8"),
     "edge end negative": ({"edges": [[0, -1], [1, 2]]}, "edges", "1 ends outside the graph, e.g. -1"),
-    "edges of pairs": ({"edges": EDGES.T}, "edges", r"shape \(4, 2\).*edges\.T"),
     "edges of one dimension": ({"edges": EDGES[0]}, "edges", r"shape \(4,\)"),
     "edges not whole": ({"edges": EDGES + 0.5}, "edges", "values of type float64"),
     "weights of wrong length": ({"weights": [1.0, 2.0]}, "weights", r"shape \(2,\).* expected shape \(4,\)"),
@@ -115,7 +114,7 @@ class TestBadInput:
 
     def test_labels_of_wrong_length_do_not_hide_the_other_problems(self):
         with pytest.raises(InputError) as caught:
-            build(labels=LABELS[:-1], features=spoiled(X, (0, 0), np.nan), edges=EDGES.T)
+            build(labels=LABELS[:-1], features=spoiled(X, (0, 0), np.nan), edges=EDGES[0])
         assert [problem.argument for problem in caught.value.problems] == ["features", "edges", "labels"]
 
     def test_wrong_weights_are_listed_together_and_with_wrong_edges(self):
@@ -138,17 +137,31 @@ class TestEdges:
     def test_both_arcs_of_a_directed_graph_are_two_edges(self):
         assert build(edges=[[0, 1], [1, 0]], directed=True).num_edges == 2
 
-    @pytest.mark.parametrize("directed", [False, True])
-    def test_self_loops_and_duplicates_are_merged_with_one_warning(self, directed, assert_same_task):
+    def test_may_be_pairs(self, assert_same_task):
+        pairs = list(map(tuple, EDGES.T.tolist()))
+        assert_same_task(build(edges=pairs), build())
+        assert_same_task(build(edges=EDGES.T), build())
+        assert_same_task(build(edges=pairs[:2]), build(edges=EDGES[:, :2]))
+
+    @pytest.mark.parametrize(
+        ("how", "weights", "done"),
+        [
+            ({}, [1.6, 0.8, 0.8, 0.8], ". An edge weighs as much as it was repeated; weights=False counts each once."),
+            ({"weights": False}, None, ""),
+            ({"directed": True}, None, ""),
+        ],
+        ids=["repeats", "alike", "directed"],
+    )
+    def test_one_warning_says_what_became_of_every_pair(self, how, weights, done, assert_same_task):
         extra = [[4, 4, 7, 0], [4, 4, 7, 1]]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            task = build(edges=np.concatenate([EDGES, extra], axis=1), directed=directed)
+            task = build(edges=np.concatenate([EDGES, extra], axis=1), **how)
         (warning,) = caught
         assert warning.category is G3NNWarning
-        assert "3 self-loops" in str(warning.message)
-        assert "1 duplicates" in str(warning.message)
-        assert_same_task(task, build(directed=directed))
+        assert str(warning.message) == f"edges: 4 edges in 8 pairs; the others are 3 self-loops, 1 repeat{done}"
+        assert_same_task(replace(task, weights=None), build(**how))
+        np.testing.assert_allclose(weights or [], [] if task.weights is None else task.weights, rtol=1e-15)
 
     def test_the_warning_points_at_the_caller(self):
         with pytest.warns(G3NNWarning) as caught:
@@ -205,7 +218,7 @@ class TestWeights:
     @pytest.mark.parametrize("directed", [False, True])
     def test_repeated_edges_add_up_and_those_of_self_loops_are_left_out(self, directed):
         edges, weights = np.concatenate([EDGES, EDGES[:, :1], [[7], [7]]], axis=1), [1.5, *WEIGHTS[1:], 0.5, 99.0]
-        with pytest.warns(G3NNWarning, match="1 self-loops and merged 1 duplicates"):
+        with pytest.warns(G3NNWarning, match="4 edges in 6 pairs; the others are 1 self-loop, 1 repeat$"):
             task = build(edges=edges, weights=weights, directed=directed)
         np.testing.assert_array_equal(task.weights, build(weights=WEIGHTS, directed=directed).weights)
 

@@ -129,6 +129,10 @@ def any_of(names: Iterable[str]) -> str:
     return " or ".join(filter(None, [", ".join(listed[:-1]), *listed[-1:]]))
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def suggestion(given: str, names: Iterable[str]) -> str:
     """'Did you mean ...?' with the nearest name, or nothing if no name is similar."""
     by_lower = {name.lower(): name for name in names}

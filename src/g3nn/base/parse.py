@@ -5,7 +5,7 @@ Each function records what is wrong in a `Problems` list and returns None where 
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from narwhals.typing import IntoDataFrame
 
-from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.errors import Problems, counted, warn_caller
 from g3nn.base.mapped import blocks, map_features
 
 Matrix = Any
@@ -99,10 +99,12 @@ def is_frame(value: object) -> TypeGuard[IntoDataFrame]:
 
 
 class Edges(NamedTuple):
-    """pairs: (2, E). weights: (E,), None if nothing was said about them."""
+    """pairs: (2, E). weights: (E,), None if nothing was said about them. repeats: whether they are how often edges were
+    stated."""
 
     pairs: np.ndarray
     weights: np.ndarray | None = None
+    repeats: bool = False
 
 
 def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.ndarray:
@@ -110,12 +112,45 @@ def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.
     return read_weighted_edges(edges, n, directed, problems, weights=False).pairs
 
 
-def read_weighted_edges(edges: object, n: int, directed: bool, problems: Problems, weights: object = None) -> Edges:
-    """The `edge_list` of (2, E), (E, 2), a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a networkx
-    or igraph graph or a data frame; None: no edges."""
+def read_weighted_edges(
+    edges: object, n: int, directed: bool, problems: Problems, weights: object = None, repeats: bool = True
+) -> Edges:
+    """From (2, E), (E, 2), a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a networkx or igraph
+    graph or a data frame; None: no edges. (2, E) int64, each pair once, no self-loop. One warning says what was merged
+    or left out.
+
+    weights: one for each pair as given, 0 for no edge; by default those that come with the edges; False: none. Those of
+    a repeated pair, and of both directions of an undirected one, add up. repeats: whether without any they are weights.
+    """
     given = Edges(NO_EDGES) if edges is None else carried(edges, n, problems)
     given = given or Edges(pair_array("edges", edges, problems))
-    return edge_list(given.pairs, n, directed, problems, given.weights if weights is None else weights)
+    pairs, weights = given.pairs, given.weights if weights is None else weights
+    if pairs.size == 0:
+        pairs = NO_EDGES
+    has_shape = pairs.ndim == 2 and pairs.shape[0] == 2
+    values = _edge_weights(weights, pairs.shape[1] if has_shape else None, problems)
+    if not has_shape:
+        problems.add("edges", f"shape {pairs.shape}", "shape (2, E)")
+        return Edges(NO_EDGES)
+    if not np.issubdtype(pairs.dtype, np.integer):
+        problems.add("edges", f"values of type {pairs.dtype}", "node numbers (integers)")
+        return Edges(NO_EDGES)
+    pairs = pairs.astype(np.int64)
+    if values is None and not directed and _is_clean(pairs, n):
+        return Edges(pairs)
+    outside = (pairs < 0) | (pairs >= n)
+    if outside.any():
+        found = f"{int(outside.sum())} ends outside the graph, e.g. {int(pairs[outside][0])}"
+        problems.add("edges", found, f"node numbers 0..{n - 1}")
+        return Edges(NO_EDGES)
+    if values is not None:
+        pairs, values = pairs[:, values > 0], values[values > 0]
+    merged, more = merged_edges(pairs, values, n, directed, repeats and weights is None)
+    # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
+    if more["self-loop"] or more["repeat"]:
+        more["of weight 0"] = given.pairs.shape[1] - pairs.shape[1]
+        warn_caller(f"edges: {accounted(merged, given.pairs.shape[1], 'pair', more, 'weights=False')}")
+    return merged
 
 
 def carried(edges: object, n: int, problems: Problems) -> Edges | None:
@@ -147,15 +182,20 @@ def _lists_tuples(pairs: object) -> bool:
     return isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)
 
 
-def edges_of_new(edges: object, n: int) -> object:
+def two_by_two(edges: object, n: int) -> object:
     """As given; but where only the rows of a 2 x 2 array, and not its columns, each join a new node (from n on) to
-    another node, these are the edges."""
+    another node, these are the edges. A warning says how such an array is read."""
     is_array = isinstance(edges, np.ndarray | list) or hasattr(edges, "detach")
     array = to_numpy(edges) if is_array and not _lists_tuples(edges) else NO_EDGES
-    if array.shape != (2, 2):
+    if array.shape != (2, 2) or array.dtype.kind not in "iu":
         return edges
     columns, rows = (((pairs >= n).any(axis=0) & (pairs[0] != pairs[1])).all() for pairs in (array, array.T))
-    return array.T if rows and not columns else edges
+    turned = rows and not columns
+    first, second = map(tuple, (array if turned else array.T).tolist())
+    how = "(E, 2), since so each edge has a new node" if turned else "(2, E)"
+    other = "a tuple of two arrays is read as (2, E)" if turned else "a list of tuples lists pairs"
+    warn_caller(f"edges: a 2 x 2 array is read as {how}: {first} and {second}; {other}")
+    return array.T if turned else edges
 
 
 def _adjacency(matrix: Any, n: int, problems: Problems) -> Edges:
@@ -205,62 +245,35 @@ def _edge_frame(edges: IntoDataFrame, problems: Problems) -> Edges:
     return Edges(pairs, frame["weight"].to_numpy() if named and "weight" in frame.columns else None)
 
 
-def edge_list(edges: np.ndarray, n: int, directed: bool, problems: Problems, weights: object = None) -> Edges:
-    """(2, E) int64, each pair once, no self-loop. One warning says what was merged or dropped.
-
-    weights: one for each pair as given, 0 for no edge; None or False if there are none. Those of a repeated pair, and
-    of both directions of an undirected one, add up.
-    """
-    pairs = to_numpy(edges)
-    if pairs.size == 0:
-        pairs = NO_EDGES
-    has_shape = pairs.ndim == 2 and pairs.shape[0] == 2
-    values = _edge_weights(weights, pairs.shape[1] if has_shape else None, problems)
-    if not has_shape:
-        advice = "Transpose it: edges.T." if pairs.ndim == 2 and pairs.shape[1] == 2 else ""
-        problems.add("edges", f"shape {pairs.shape}", "shape (2, E)", advice)
-        return Edges(NO_EDGES)
-    if not np.issubdtype(pairs.dtype, np.integer):
-        problems.add("edges", f"values of type {pairs.dtype}", "node numbers (integers)")
-        return Edges(NO_EDGES)
-    pairs = pairs.astype(np.int64)
-    if values is None and not directed and _is_clean(pairs, n):
-        return Edges(pairs)
-    outside = (pairs < 0) | (pairs >= n)
-    if outside.any():
-        found = f"{int(outside.sum())} ends outside the graph, e.g. {int(pairs[outside][0])}"
-        problems.add("edges", found, f"node numbers 0..{n - 1}")
-        return Edges(NO_EDGES)
-    if values is not None:
-        pairs, values = pairs[:, values > 0], values[values > 0]
-    merged, (loops, repeated, _) = merged_edges(pairs, values, n, directed)
-    # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
-    if loops or repeated:
-        done = f"left out {loops} self-loops and merged {repeated} duplicates; {merged.pairs.shape[1]} edges remain"
-        warnings.warn(f"edges: {done}", G3NNWarning, stacklevel=3)
-    return merged
-
-
 def merged_edges(
-    pairs: np.ndarray, weights: np.ndarray | None, n: int, directed: bool, counted: bool = False
-) -> tuple[Edges, tuple[int, int, int]]:
+    pairs: np.ndarray, weights: np.ndarray | None, n: int, directed: bool, repeats: bool = False
+) -> tuple[Edges, dict[str, int]]:
     """Each edge of a graph of n nodes once, and how many of the pairs (2, E) were more than that: self-loops, repeats,
-    and the other direction of an undirected edge. Weights (E,) add up. Without them, an undirected edge that was
-    repeated and is `counted` weighs as much as it was stated in one direction: that both are stated says only how edges
-    were written."""
+    and the other direction of an undirected edge. Weights (E,) add up. Without them, an undirected edge whose `repeats`
+    are weights weighs as much as it was stated in one direction: that both are stated says only how edges were
+    written."""
     apart = pairs[0] != pairs[1]
     codes = pairs[0, apart] * n + pairs[1, apart]
     arcs = distinct(codes)
     ways = arcs if directed else encode(arcs // n, arcs % n, n)
     edges = distinct(ways)
-    more = (int((~apart).sum()), codes.size - arcs.size, arcs.size - edges.size)
+    more = {"self-loop": int((~apart).sum()), "repeat": codes.size - arcs.size}
+    more["stated both ways"] = arcs.size - edges.size
+    repeats = repeats and weights is None and not directed and more["repeat"] > 0
     if weights is not None:
         stated = codes if directed else encode(codes // n, codes % n, n)
         weights = np.bincount(np.searchsorted(edges, stated), weights[apart], minlength=edges.size)
-    elif counted and not directed and codes.size > arcs.size:
+    elif repeats:
         weights = np.zeros(edges.size)
         np.maximum.at(weights, np.searchsorted(edges, ways), np.unique(codes, return_counts=True)[1])
-    return Edges(decode(edges, n), weights), more
+    return Edges(decode(edges, n), weights, repeats), more
+
+
+def accounted(edges: Edges, given: int, what: str, others: Mapping[str, int], once: str) -> str:
+    """How many edges so many rows or pairs are, and what the others were. once: how repeats count once."""
+    words = (f"{count:,} {kind}" if " " in kind else counted(count, kind) for kind, count in others.items() if count)
+    left = f"{counted(edges.pairs.shape[1], 'edge')} in {counted(given, what)}; the others are {', '.join(words)}"
+    return f"{left}. An edge weighs as much as it was repeated; {once} counts each once." if edges.repeats else left
 
 
 def encode(i: np.ndarray, j: np.ndarray, n: int) -> np.ndarray:
@@ -274,7 +287,7 @@ def decode(codes: np.ndarray, n: int) -> np.ndarray:
 
 
 def _is_clean(pairs: np.ndarray, n: int) -> bool:
-    """Whether pairs (2, E) are as `edge_list` would leave them; looks at some at a time, so it takes no memory."""
+    """Whether pairs (2, E) are as `read_weighted_edges` leaves them; looks at some at a time, so it takes no memory."""
     count = pairs.shape[1]
     for start in range(0, count, _AT_A_TIME):
         # The last pair of each part is the first of the next one.

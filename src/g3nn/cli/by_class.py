@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from g3nn.base.errors import Problems
+import pyarrow as pa
+
+from g3nn.base.errors import InputError, Problems, warn_caller
 from g3nn.estimator.problem import BALANCED, check_share
 from g3nn.graph.outcomes import Outcome
-from g3nn.graph.rare import ASKED
+from g3nn.graph.rare import ASKED, Threshold
 
 CLASS_WEIGHT = "class_weight"
 
@@ -43,3 +45,22 @@ def by_class(given: Mapping[str, Any], outcome: type[Outcome], names: list[Any],
                 problems.name(argument, name, known)
             found[argument] = {known.get(name): number for name, number in wanted.items()}
     return found
+
+
+def thresholds(estimator: Any, classes: Mapping[str, Any]) -> list[Threshold]:
+    """Those that were asked for and that validation nodes support; a note for each of the others."""
+    found: list[Threshold] = []
+    for asked, label, share in [(name, *one) for name in ASKED for one in (classes[name] or {}).items()]:
+        try:
+            found.append(estimator.threshold(label, **{asked: share}))
+        except InputError as error:
+            warn_caller(f"{error} No column says which nodes to choose")
+    return found
+
+
+def with_choices(table: pa.Table, answers: pa.Table, found: Sequence[Threshold]) -> pa.Table:
+    """The table with a column for each threshold, which says what nodes it chooses."""
+    for one in found:
+        chosen = answers[f"prob_{one.label}"].to_numpy() >= one.probability
+        table = table.append_column(f"{one.label}_at_{one.asked}_{one.share:g}", pa.array(chosen))
+    return table

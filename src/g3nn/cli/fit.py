@@ -62,8 +62,8 @@ class FitOptions(options.TableOptions):
     )
     ensemble: int = option(5, "Number of replicas whose answers are averaged.")
     class_weight: str | None = option(None, "How much labels count: balanced, or CLASS=WEIGHT,CLASS=WEIGHT,...")
-    recall: str | None = option(None, "CLASS=SHARE: a column says which nodes to choose to find this share of a class.")
-    precision: str | None = option(None, "CLASS=SHARE: likewise, so that this share of the chosen nodes is of a class.")
+    recall: options.Recall = None
+    precision: options.Precision = None
     alpha: options.Alpha = 0.1
     no_audit: bool = option(False, "Do not judge the edges.", "--no-audit")
     keep: options.Keep = False

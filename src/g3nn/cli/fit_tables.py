@@ -17,9 +17,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from g3nn.base.errors import InputError, Problems, TrainingError, warn_caller
+from g3nn.base.errors import Problems, TrainingError, counted
 from g3nn.cli import NOTES, TYPED
-from g3nn.cli.by_class import CLASS_WEIGHT, by_class, numbers
+from g3nn.cli.by_class import CLASS_WEIGHT, by_class, numbers, thresholds, with_choices
 from g3nn.cli.options import TableOptions
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
@@ -31,7 +31,6 @@ from g3nn.graph.given import Given, take_apart
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
 from g3nn.graph.rare import ASKED, Threshold, in_words
 from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.remarks import counted
 from g3nn.model.tabular import NAMED
 from g3nn.training.progress import Interrupted, interruptible, say
 from g3nn.training.room import pilot
@@ -81,8 +80,9 @@ def fit_tables(options: FitOptions) -> None:
             except Interrupted as error:
                 raise TrainingError("interrupted before a model was trained to its end: nothing is written") from error
             options = replace(options, no_audit=True) if asked else options
-        found = _thresholds(estimator, classes)
-        keep = _kept(estimator, graph, options, found)
+        found = thresholds(estimator, classes)
+        content = graph.nodes.content if options.keep else graph.nodes.content.select([])
+        keep = with_choices(content, estimator.answer_table(), found) if found else content
         summary = _summary(estimator, graph) | summary | {"thresholds": [asdict(one) for one in found]}
         if verbose:
             audits = not (options.no_audit or as_file(out))
@@ -115,27 +115,6 @@ def _estimator(options: FitOptions, outcome: str, weights: object = None) -> Gra
     if options.prior in NAMED:
         parameters["prior"] = NAMED[options.prior](OUTCOMES[outcome])
     return estimator_for(outcome, parameters if weights is None else {**parameters, "class_weight": weights})
-
-
-def _thresholds(estimator: Any, classes: Mapping[str, Any]) -> list[Threshold]:
-    """Those that were asked for and that validation nodes support; a note for each of the others."""
-    found: list[Threshold] = []
-    for asked, label, share in [(name, *one) for name in ASKED for one in (classes[name] or {}).items()]:
-        try:
-            found.append(estimator.threshold(label, **{asked: share}))
-        except InputError as error:
-            warn_caller(f"{error} No column says which nodes to choose")
-    return found
-
-
-def _kept(estimator: Any, graph: TableGraph, options: FitOptions, found: list[Threshold]) -> pa.Table:
-    """What stands beside the answers: original columns, if they are wanted, and which nodes thresholds choose."""
-    content, names = graph.nodes.content, estimator.fitted_.columns.tolist()
-    table = content if options.keep else content.select([])
-    for one in found:
-        chosen = estimator.predict_proba()[:, names.index(one.label)] >= one.probability
-        table = table.append_column(f"{one.label}_at_{one.asked}_{one.share:g}", pa.array(chosen))
-    return table
 
 
 def _write(estimator: GraphEstimator, graph: TableGraph, out: Path, options: FitOptions, keep: pa.Table) -> None:

@@ -21,7 +21,15 @@ DropUnknownEdges = Annotated[
 ]
 ExecutorName = Annotated[str, typer.Option(help="Where to train: local or ray.")]
 Keep = Annotated[bool, typer.Option("--keep", help="Answers come with all columns of the node table.")]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="CLASS=SHARE: likewise, so that this share of the chosen nodes is of a class."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but notes and errors.")]
+Recall = Annotated[
+    str | None,
+    typer.Option(help="CLASS=SHARE: a column says which nodes to choose to find this share of a class."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Whatever is unusual about a table is an error, not a note.")]
 Track = Annotated[
     str | None,

@@ -13,7 +13,7 @@ import torch
 from g3nn.base.threads import enough_for
 from g3nn.estimator.members import Answers, Member, Network
 from g3nn.estimator.panel import PanelEntry
-from g3nn.graph.calibrate import Scaling, conformal_sets
+from g3nn.graph.calibrate import Scaling, Validated, conformal_sets
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR
@@ -135,7 +135,7 @@ class Calibration:
         `tried`."""
         scaling = outcome.fit_scaling(answer, labels, nodes)
         _, once, counts = np.unique(nodes, return_index=True, return_counts=True)
-        scaling = outcome.with_doubt(scaling, answer[once], labels[once], tried, counts, optimism)
+        scaling = outcome.with_doubt(scaling, Validated(answer[once], labels[once], counts), tried, optimism)
         return cls.by(outcome, scaling, answer[once], labels[once])
 
 

@@ -91,6 +91,7 @@ class GraphEstimator(Shown):
         *,
         val: object = None,
         id: str | None = None,
+        ids: bool = True,
         weights: object = None,
         sample_weight: npt.ArrayLike | None = None,
         warm_start: bool = False,
@@ -103,7 +104,9 @@ class GraphEstimator(Shown):
         y:     the labels, as the class says.
         edges: (2, E) or (E, 2) node numbers, a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a
                networkx or igraph graph, a data frame, or None for no edges at all. A 2 x 2 array is read as (2, E).
-        val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
+               Without weights, an undirected edge weighs as much as it was repeated.
+        val:   the labelled nodes to validate on, instead of a share split off: ids of the tables, or else numbers or a
+               mask. ids: False if they are given by their numbers in any case.
         id:    a column of the data frame X with ids, or the name of its index, by which a data frame of edges, or a
                networkx graph, names its ends. An index that has all nodes of such a graph needs no name. y may also be
                the name of a column, empty where the label is unknown.
@@ -114,7 +117,7 @@ class GraphEstimator(Shown):
         track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which records every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        given = Given(X, y, edges, val, bool(self.directed), None, weights, sample_weight, id)
+        given = Given(X, y, edges, val, bool(self.directed), None, weights, sample_weight, id, ids)
         given = take_apart(given, problems, self.table_outcomes())
         outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list(given.notes)
         problem = read_problem(parameters, outcome, given, problems, notes)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import Edges, Matrix, edges_of_new, read_edges, read_weighted_edges
+from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges, two_by_two
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import Answers, beliefs_about
 from g3nn.estimator.panel import PanelEntry, Trial, judges
@@ -46,7 +46,8 @@ class Fitted:
     key:      the fingerprint of the features as they came. structural: whether they were made from the edges. filled:
               (n, d), which values were missing and filled in; None if none was.
     seed:     what everything random that follows a fit begins with.
-    unit:     the mean of the weights of the edges, as they came; 1 without weights.
+    unit:     the mean of the weights of the edges, as they came; 1 without weights. repeats: whether these are how
+              often edges were stated.
     prior:    where an estimator was the label prior, what it learned; the beliefs of the task come from it.
     tables:   what is to be remembered of the tables of the fit, if there were any.
     labels:   how the given labels were judged, if they were. refitted: whether members were trained on the validation
@@ -83,6 +84,7 @@ class Fitted:
     trials: tuple[Trial, ...] = ()
     updated: bool = False
     held_back: np.ndarray | None = None
+    repeats: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -260,7 +262,7 @@ class Fitted:
         else:
             features = self._read(nodes.X, problems)
         how = (features.num_nodes, self.task.directed, problems)
-        pairs, weights = self._weighted(read_weighted_edges(edges, *how, own))
+        pairs, weights, _ = self._weighted(read_weighted_edges(edges, *how, own, self.repeats))
         problems.raise_if_any()
         same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
         if same and known and _equal(weights, self.task.weights):
@@ -280,10 +282,11 @@ class Fitted:
         n, problems = self.task.num_nodes, Problems()
         if self._are_fitted(edges):
             return self.answers
-        pairs = read_edges(edges_of_new(edges, n), np.iinfo(np.int32).max, self.task.directed, problems)
+        how = (np.iinfo(np.int32).max, self.task.directed, problems, None, self.repeats)
+        found = read_weighted_edges(two_by_two(edges, n), *how)
         problems.raise_if_any()
-        count = max(int(pairs.max(initial=-1)) + 1 - n, 1)
-        return self._new_nodes(FeatureTable(np.full((count, self.task.num_features), np.nan, np.float32)), tuple(pairs))
+        count = max(int(found.pairs.max(initial=-1)) + 1 - n, 1)
+        return self._new_nodes(FeatureTable(np.full((count, self.task.num_features), np.nan, np.float32)), found)
 
     def _check_edges(self, edges: object) -> None:
         """Edges beside the features of the fit must be those of the fit."""
@@ -298,19 +301,23 @@ class Fitted:
         return not problems.found and np.array_equal(pairs, self.task.edges)
 
     def _weighted(self, edges: Edges) -> Edges:
-        """With weights in the unit of the fit, if edges had weights there; unknown ones are as large as the mean."""
+        """With weights in the unit of the fit, if edges had weights there; unknown ones are as large as the mean, or
+        where repeats are weights as that of an edge that was stated once."""
         if self.task.weights is None:
             return Edges(edges.pairs)
-        weights = np.ones(edges.pairs.shape[1]) if edges.weights is None else edges.weights / self.unit
-        return Edges(edges.pairs, weights)
+        weights = edges.weights
+        if weights is None:
+            weights = np.full(edges.pairs.shape[1], 1.0 if self.repeats else self.unit)
+        return Edges(edges.pairs, weights / self.unit)
 
     def _new_nodes(self, features: FeatureTable, edges: object) -> Answers:
         """The fitted graph is enlarged by the new nodes, and the trained replicas answer there. An edge that was in the
         fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
-        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (edges_of_new(edges, n), None)
-        pairs, weights = self._weighted(read_weighted_edges(given, total, self.task.directed, problems, own))
+        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (two_by_two(edges, n), None)
+        how = (total, self.task.directed, problems, own, self.repeats)
+        pairs, weights, _ = self._weighted(read_weighted_edges(given, *how))
         if pairs.size and pairs.max() < n:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
             problems.add("edges", "edges among fitted nodes alone", f"edges of the new nodes {n}..{total - 1}", advice)

@@ -19,7 +19,7 @@ from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
-from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling
+from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling, Validated
 from g3nn.graph.outcomes import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import transforms_of
@@ -29,7 +29,7 @@ from g3nn.queries.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.options import LAST
-from g3nn.training.progress import Course
+from g3nn.training.progress import Course, Interrupted
 
 _LEAN = "sbm-appnp"
 """It makes the most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""
@@ -66,6 +66,8 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
     with _quiet_without_edges(search):
         judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
         trials = _trials(problem, problem.candidates if lean is None else (lean,), search, known)
+        if progress.interrupted:
+            notes.append("the fit was interrupted: the best of the models that were trained until then answers")
         search, answerer, judgement = _chosen(problem, trials, search)
         trials = [search.judged_alike(trial) for trial in trials]
         # Members that answer in the end have trained on all labels if replicas validated on folds of wrong ones.
@@ -127,6 +129,7 @@ def _fitted(
         filled=problem.features.blanks,
         seed=problem.seeds[0],
         unit=1.0 if problem.edge_weights is None else float(problem.edge_weights.mean()),
+        repeats=problem.repeats,
         prior=search.prior,
         labels=labels,
         refitted=refitted,
@@ -175,7 +178,7 @@ def _chosen(
         if len(problem.labels.labelled) <= len(problem.labels.names):
             # One label of each class: what is known without any to validate on, as likely nothing as something.
             none = np.zeros(0, dtype=np.int64)
-            scaling = outcome.with_doubt(scaling, np.zeros((0, outcome.columns)), none, 1, none)
+            scaling = outcome.with_doubt(scaling, Validated(np.zeros((0, outcome.columns)), none), 1)
         nothing = Calibration(scaling, np.zeros((0, *search.task.labels.shape[1:])))
         answerer = Answerer((members[0],), search.outcome, device, {"linked": nothing, "isolated": nothing})
         return search, answerer, (math.nan, math.nan)
@@ -224,7 +227,12 @@ def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabe
     search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(plans))
     view = next(iter(search.views.values()))
     how = (search.seeds[0], search.progress, search.weights, int(search.common["epochs"]))
-    judged, others = judged_labels(task, view, plans, *how, twice=asked is True)
+    try:
+        judged, others = judged_labels(task, view, plans, *how, twice=asked is True)
+    except Interrupted:
+        if not (problem.simple and len(problem.val)):
+            raise
+        return None, search  # Simple models are quickly tried, and the best of them will answer.
     if asked == "auto" and not judged.many:
         return judged, search
     # Labels can be shared out anew if they are classes, there is validation, and only the training looks at them.

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems, refuse
-from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
+from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy, two_by_two
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import (
@@ -55,7 +55,7 @@ class FitProblem:
 
     weights: (n,), how often the label of each node counts. structural: whether features were made from the edges,
     since there were no others. folds: with few labels the validation nodes of the first replica, of the second, and so
-    on; `val` is the first.
+    on; `val` is the first. repeats: whether the weights of edges are how often they were stated.
     """
 
     parameters: Parameters
@@ -70,6 +70,7 @@ class FitProblem:
     weights: np.ndarray | None = None
     structural: bool = False
     folds: tuple[np.ndarray, ...] = ()
+    repeats: bool = False
 
     @property
     def train(self) -> np.ndarray:
@@ -186,34 +187,35 @@ def read_problem(
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
     n = _count(given, problems) if features is None else features.num_nodes
-    labels, pairs, edge_weights, weights = None, None, None, None
+    labels, edges, weights = None, None, None
     folds: tuple[np.ndarray, ...] = ()
     if n:
-        pairs, edge_weights = read_weighted_edges(given.edges, n, given.directed, problems, given.edge_weights)
+        pairs = two_by_two(given.edges, n)
+        edges = read_weighted_edges(pairs, n, given.directed, problems, given.edge_weights)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             folds = _validation(given, outcome, labels, parameters["validation"], random, problems)
             classes = parameters.get("class_weight")
             if classes is not None or given.weights is not None:
                 weights = label_weights(classes, given.weights, given.nodes, labels, folds[0], outcome, problems)
-            if given.X is None and not pairs.size:
+            if given.X is None and not edges.pairs.size:
                 problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()
     assert labels is not None
-    assert pairs is not None
+    assert edges is not None
     if features is None:
         seen = labels.labelled if parameters["inductive"] else np.arange(n)
-        if not np.isin(pairs, seen).all(axis=0).any():
+        if not np.isin(edges.pairs, seen).all(axis=0).any():
             refuse("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
-        features = structural_features(pairs, n, seen)
+        features = structural_features(edges.pairs, n, seen)
         if not isinstance(given.y, Labels):  # Reading labels from a table has noted it already.
             columns = features.matrix.shape[1] - 1
             made = f"log degree and {columns} leading eigenvectors of the normalised adjacency matrix"
             notes.append(f"no features were given: made from the edges instead ({made})")
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
-    how = (labels, folds[0], given.directed, seeds, weights, given.X is None)
-    problem = FitProblem(parameters, features, pairs, edge_weights, outcome, *how)
+    how = (labels, folds[0], given.directed, seeds, weights, given.X is None, (), edges.repeats)
+    problem = FitProblem(parameters, features, edges.pairs, edges.weights, outcome, *how)
     return replace(problem, folds=folds) if problem.divisible and len(folds) > 1 else problem
 
 

@@ -192,8 +192,8 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_LATER = ("warps", "scored", "filled")
-"""Scales, the classes of conformal scores, and which features were missing."""
+_LATER = ("warps", "scored", "filled", "repeats")
+"""Scales, the classes of conformal scores, which features were missing, and whether repeats of edges are weights."""
 _NOT_SAVED = ("problem", "trials", "updated", "held_back")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
 _SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out"))
@@ -335,7 +335,7 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
 def _fields(value: Any, *without: str) -> Json:
     """The fields of a dataclass by name; without those that files once did not have, where they hold nothing."""
     found = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
-    later = {name for name in _LATER if isinstance(found.get(name), tuple | None) and not found.get(name)}
+    later = {name for name in _LATER if isinstance(found.get(name), tuple | bool | None) and not found.get(name)}
     return {name: part for name, part in found.items() if name not in later}
 
 

@@ -54,7 +54,7 @@ Trials = dict[str, Trial]
 
 
 _STAGES = {
-    "simple": ("trying simple models", 0.08, 0.25, 99),
+    "simple": ("trying simple models", 0.06, 0.25, 99),
     "models": ("trying models", 0.3, MODELS, 0),
     "propagation": ("doubting edges", 0.32, 0.42, len(SHARES)),
     "doubting": ("doubting edges", 0.36, 0.42, len(SHARES)),
@@ -232,7 +232,7 @@ class Search:
             doubting = {share: self.sized(replace(model, trust=share)) for share in (*SHARES, NONE)}
             losses = {share: self._short(one, _STAGES["sizes"][2]).loss for share, one in doubting.items()}
             model = replace(model, trust=min(losses, key=lambda share: losses[share]))
-        self.progress.stage("training the model", 0.9, 1)
+        self.progress.stage("training the model", 0.9, 1, keeps=True)
         trial = self._long(self.sized(model), self.seeds, None)
         self.notes.extend(self.effort.memory_notes())
         if not math.isfinite(trial.loss):
@@ -244,15 +244,17 @@ class Search:
     ) -> list[Trial]:
         """Every candidate that was tried, at least one of them trained to the end. known: what was tried before."""
         trials = {trial.candidate.key: trial for trial in known}
-        best = self._ranked_views()[: self.effort.views]
         trust = SHARES[0] if self.denoise is True else 1.0
-        first = [replace(one, view=best[0], trust=trust) for one in models]
-        if self.denoise is True:
-            # Without edges all networks are the same.
-            first[1:1] = [replace(one, trust=NONE) for one in first][:1]
         found: list[Trial] = []
         try:
             self.simple(simple, trials)
+            if self.progress.interrupted:
+                raise Interrupted
+            best = self._ranked_views()[: self.effort.views]
+            first = [replace(one, view=best[0], trust=trust) for one in models]
+            if self.denoise is True:
+                # Without edges all networks are the same.
+                first[1:1] = [replace(one, trust=NONE) for one in first][:1]
             self._try("models", first, trials)
             if self.denoise:
                 self._doubt(first, trials)
@@ -266,7 +268,6 @@ class Search:
             found = found or list(trials.values())
             if not any(trial.complete for trial in found):
                 raise
-            self.notes.append("the fit was interrupted: the best of the models that were trained to their end answers")
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
             raise next(iter(self.effort.left_out.values()), TrainingError(_DIVERGED))
         return found
@@ -316,7 +317,7 @@ class Search:
         if len(self.views) == 1:
             return list(self.views)
         task, losses = self.task, dict[str, float]()
-        self.progress.stage("trying forms of the features", 0.05, len(self.views))
+        self.progress.stage("trying forms of the features", 0.08, len(self.views))
         nodes = np.union1d(task.train, task.val)
         around = neighbour_mean(task.edges, task.num_nodes, task.weights)[nodes]
         labelled = replace(

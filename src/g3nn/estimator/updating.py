@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from g3nn.base.errors import Problems, TrainingError, refuse
-from g3nn.base.parse import node_numbers, pair_array
+from g3nn.base.parse import pair_array
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
@@ -19,9 +19,10 @@ from g3nn.estimator.members import Member, Network, Parameters, Tabular
 from g3nn.estimator.panel import Trial, usable
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.showing import label_table
-from g3nn.graph.calibrate import Scaling
+from g3nn.graph.calibrate import Scaling, Validated
 from g3nn.graph.outcomes import Labels, has_label
-from g3nn.graph.outcomes.labels import flat_values, quoted
+from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.tables.fitted_tables import numbers_by
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
 from g3nn.queries import EdgeSuggestion, GraphAudit, LabelSuggestion, Situation, Suggestion, choose, doubtful_edges
@@ -155,23 +156,9 @@ def member_beliefs(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
 
 
 def numbers_of(fitted: Fitted, argument: str, nodes: object, problems: Problems) -> np.ndarray | None:
-    """Node numbers, from the ids of the tables of the fit, or else from node numbers or a mask. One may stand alone.
-    Where ids are text, and none is written like one of these numbers, they are node numbers too."""
-    n = fitted.task.num_nodes
-    values = flat_values([nodes] if isinstance(nodes, str | int | np.integer) else nodes)
-    is_mask = len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values.tolist())
-    if fitted.tables is None or is_mask:
-        return node_numbers(argument, values if values.dtype != object else list(values), n, problems)
-    place = {id: number for number, id in enumerate(fitted.tables.node_ids.to_pylist())}
-    numbers = not fitted.tables.whole and all(isinstance(value, int) for value in values.tolist())
-    if numbers and not any(str(value) in place for value in values.tolist()):
-        return node_numbers(argument, list(values), n, problems)
-    found = [place.get(value, -1) for value in values.tolist()]
-    strange = [value for value, number in zip(values.tolist(), found, strict=True) if number < 0]
-    if strange:
-        problems.add(argument, f"ids {quoted(strange)}", "ids of the nodes that were fitted")
-        return None
-    return np.array(found, dtype=np.int64)
+    """See `numbers_by`, with the ids of the tables of the fit if there were any."""
+    ids = None if fitted.tables is None else fitted.tables.node_ids
+    return numbers_by(ids, fitted.task.num_nodes, argument, nodes, problems)
 
 
 def pairs_of(fitted: Fitted, pairs: object, problems: Problems) -> object:
@@ -420,7 +407,7 @@ def _weighed(
     scaling = Scaling(outcome.temperature(mixed, labels[nodes]))
     # Labels that came in later chose among the members alone.
     tried = len(fitted.trials) if np.isin(nodes, fitted.task.val).any() else len(members)
-    scaling = outcome.with_doubt(scaling, mixed, labels[nodes], tried)
+    scaling = outcome.with_doubt(scaling, Validated(mixed, labels[nodes]), tried)
     return kept, Calibration.by(outcome, scaling, mixed, labels[nodes])
 
 

@@ -317,14 +317,18 @@ def base_rates(labels: np.ndarray, classes: int, weights: np.ndarray) -> tuple[n
     return (1 - share) / classes + share * (counts + 1) / (n + classes), evidence - math.log(2)
 
 
+@dataclass(frozen=True, eq=False)
+class Validated:
+    """Answers (n, width) about nodes whose labels, (n,) or (n, T), are known. weights: (n,), how much labels count, all
+    alike if there are none."""
+
+    answer: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray | None = None
+
+
 def with_doubt(
-    scaling: Scaling,
-    log_prob: np.ndarray,
-    labels: np.ndarray,
-    tried: int,
-    weights: np.ndarray | None = None,
-    optimism: float = 1.0,
-    table: np.ndarray | None = None,
+    scaling: Scaling, known: Validated, tried: int, optimism: float = 1.0, table: np.ndarray | None = None
 ) -> Scaling:
     """The scaling with no more confidence than labels (n,) support, by what it makes of answers (n, K) to them, and
     with a temperature that is higher by a factor, the optimism.
@@ -333,10 +337,10 @@ def with_doubt(
     temperature that this takes. One of `tried` models was chosen by these labels, and by them its training ended and
     its answers were scaled. So the evidence for it is its likelihood less log(tried), and half of log(n) for each
     number that was chosen. Compared with that of the base rates it shows how probable it is that nothing was learned.
-    weights: (n,), how much labels count, all alike if there are none; their mean is taken to be 1.
+    The mean of the weights is taken to be 1.
     """
-    n = len(labels)
-    weights = np.ones(n) if weights is None else weights * (n / max(float(weights.sum()), 1e-300))
+    log_prob, labels, n = known.answer, known.labels, len(known.labels)
+    weights = np.ones(n) if known.weights is None else known.weights * (n / max(float(known.weights.sum()), 1e-300))
     rates, without = base_rates(labels, log_prob.shape[1], weights)
     chosen = 2 + (scaling.offsets is not None)
     scaling = _warmer(scaling, log_prob, weights, scaling.temperature * optimism)

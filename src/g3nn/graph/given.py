@@ -14,9 +14,9 @@ import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse
-from g3nn.base.parse import Edges, carried, edges_of_new, is_frame, is_networkx, linked, pair_array, to_numpy
+from g3nn.base.parse import Edges, carried, is_frame, is_networkx, linked, pair_array, to_numpy, two_by_two
 from g3nn.graph.tables.edge_table import EdgeColumns
-from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
+from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, numbers_by, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.labels import AUTO
 from g3nn.graph.tables.remarks import Remarks
@@ -83,8 +83,8 @@ _ENDS = EdgeColumns("source", "target", "weight")
 class Given:
     """The caller's data, not checked; `take_apart` takes it apart.
 
-    nodes: those that y and weights are about, None for all. id: the column of X with ids. notes: what is not used.
-    graph: what the tables say, if X is one.
+    nodes: those that y and weights are about, None for all. id: the column of X with ids. ids: whether val has them.
+    notes: what is not used. graph: what the tables say, if X is one.
     """
 
     X: object
@@ -96,6 +96,7 @@ class Given:
     edge_weights: object = None
     weights: object = None
     id: str | None = None
+    ids: bool = True
     notes: tuple[str, ...] = ()
     graph: TableGraph | None = None
 
@@ -117,7 +118,7 @@ def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO
     if isinstance(X, TableGraph) or is_frame(X) or given.id is not None or isinstance(given.y, str):
         graph = table_graph(given, outcomes, problems)
         if graph is not None:
-            return _given_by(graph, given)
+            return _given_by(graph, given, problems)
     if _is_pyg(X):
         return _given_by_pyg(X, given, problems)
     return replace(given, notes=notes_on(given.edges, given.directed, given.edge_weights))
@@ -222,7 +223,7 @@ def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
     return names if every and set(names) <= {str(name) for name in frame.columns} else []
 
 
-def _given_by(graph: TableGraph, given: Given) -> Given:
+def _given_by(graph: TableGraph, given: Given, problems: Problems) -> Given:
     """What the tables say, and the rest as the caller gave it."""
     edges, weights = given.edges, given.edge_weights
     parts: dict[str, Any] = {"X": graph.features if graph.features.names else None}
@@ -230,10 +231,10 @@ def _given_by(graph: TableGraph, given: Given) -> Given:
         parts["y"] = graph.labels
     if edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
         parts |= {"edges": tuple(graph.edges), "edge_weights": graph.weights if weights is None else weights}
-    notes, val = () if is_frame(edges) else notes_on(edges, graph.directed, weights), given.val
-    return replace(
-        given, **parts, val=graph.val if val is None else val, directed=graph.directed, notes=notes, graph=graph
-    )
+    notes, val = () if is_frame(edges) else notes_on(edges, graph.directed, weights), graph.val
+    if given.val is not None:
+        val = numbers_by(graph.nodes.ids if given.ids else None, graph.nodes.num_nodes, "val", given.val, problems)
+    return replace(given, **parts, val=val, directed=graph.directed, notes=notes, graph=graph)
 
 
 def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = False) -> NewNodes:
@@ -247,7 +248,7 @@ def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = Fa
     asked = read_new_nodes(tables, _with_ids(X, None, id)[0], named, remarks)
     if asked is not None and links is not None and named is None:
         numbered = carried(links, n + asked.count, remarks)
-        numbered = numbered or Edges(pair_array("edges", edges_of_new(links, n), remarks))
+        numbered = numbered or Edges(pair_array("edges", two_by_two(links, n), remarks))
         asked = replace(asked, edges=numbered.pairs, weights=numbered.weights)
     if not quiet:
         remarks.tell()

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
-from g3nn.base.parse import Edges, Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
+from g3nn.base.parse import Matrix, feature_matrix, node_indices, read_weighted_edges, to_numpy
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 from g3nn.graph.outcomes.warps import Warp
 
@@ -124,15 +124,15 @@ class NodeTask:
         beliefs: object = None,
         warps: tuple[Warp, ...] = (),
     ) -> NodeTask:
-        """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E),
-        a scipy adjacency matrix, a networkx graph or a data frame.
+        """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E)
+        or (E, 2), a list of tuples, a scipy adjacency matrix, a networkx or igraph graph or a data frame.
 
         outcome: what the labels are. Classes are whole numbers, -1 where unknown; everything else is one column (n,)
         or several (n, T), NaN where unknown. val: None if nothing is to be validated.
 
         weights: (E,), of the edges as given, 0 for no edge; by default those that come with the edges, if any, and with
-        False none. Weights of a repeated edge, and of both directions of an undirected one, add up. Only their ratios
-        matter: they are divided by their mean.
+        False none. Weights of a repeated edge, and of both directions of an undirected one, add up. Without any, an
+        undirected edge weighs as much as it was repeated. Only ratios matter: weights are divided by their mean.
 
         beliefs: (n, width), for the prior `given`; log-probabilities of classes, log-odds of tags, and for numbers the
         means and then the logarithms of the variances, of counts those of their log-rates.
@@ -144,8 +144,7 @@ class NodeTask:
         problems = Problems()
         matrix = feature_matrix(features, problems)
         n = int(matrix.shape[0])
-        given = carried(edges, n, problems) or Edges(to_numpy(edges))
-        pairs, totals = edge_list(given.pairs, n, directed, problems, given.weights if weights is None else weights)
+        pairs, totals, _ = read_weighted_edges(edges, n, directed, problems, weights)
         parts = {"train": train, "val": val, "test": test}
         # No validation nodes at all is a choice, an empty list of them a mistake.
         named = {key: value for key, value in parts.items() if value is not None}

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import G3NNWarning, Problems, refuse, suggestion
+from g3nn.base.errors import G3NNWarning, Problems, counted, refuse, suggestion
 from g3nn.base.parse import encode
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.cells import is_text, label_values
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.labels import check_split
-from g3nn.graph.tables.remarks import Remarks, counted, listed
+from g3nn.graph.tables.remarks import Remarks, listed
 from g3nn.labelling.project import Facts, Project
 from g3nn.labelling.records import ShownColumns
 

@@ -163,11 +163,14 @@ class Plan:
             self._tracked(task, told, inputs.outcome) as runs,
         ):
 
+            def over() -> bool:
+                return isinstance(progress, Course) and progress.over
+
             def train(chunk: list[int]) -> Trained:
                 stack = self._stack(task, source, chunk)
                 if checkpoints is not None:
                     checkpoints.resume(stack, chunk[0])
-                while not stack.finished and (stack.epoch == 0 or self._in_time(deadline)):
+                while not (stack.finished or over()) and (stack.epoch == 0 or self._in_time(deadline)):
                     before = stack.num_live
                     stack.step()
                     watch(stack, before - stack.num_live)

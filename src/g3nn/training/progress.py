@@ -62,7 +62,7 @@ def interruptible() -> Iterator[list[int]]:
         _ASKED.append(number)
         if len(_ASKED) > 1:
             raise KeyboardInterrupt
-        say("interrupted: if a model was trained to its end, it will answer; interrupt again to stop at once")
+        say("interrupted: the best model so far will answer, if there is one; interrupt again to stop at once")
 
     before = {one: signal.signal(one, ask) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -95,11 +95,13 @@ class Course:
 
     def __init__(self, tell: Callable[[str, float], None] | None = None, track: Tracker | None = None) -> None:
         self._tell, self._track = tell, track
-        self._words, self._runs, self._interrupted = "", 0, False
+        self._words, self._runs, self._keeps, self.interrupted = "", 0, False, False
         self._at = self._end = self._each = 0.0
 
-    def stage(self, words: str, until: float, trainings: int) -> None:
-        """What comes next, which share of the whole will then be done, and how many trainings that takes."""
+    def stage(self, words: str, until: float, trainings: int, keeps: bool = False) -> None:
+        """What comes next, which share of the whole will then be done, and how many trainings that takes. keeps:
+        whether a training that somebody asks to end keeps what it has learned."""
+        self._keeps = keeps
         self._at, self._end, self._each = self._end, until, (until - self._end) / trainings
         self._words = words
         self._show(self._at)
@@ -107,6 +109,11 @@ class Course:
     @property
     def track(self) -> Tracker | None:
         return None if self._track is None else self
+
+    @property
+    def over(self) -> bool:
+        """Whether the trainings of the stage end with what they have learned."""
+        return self._keeps and self.interrupted
 
     def begin(self, name: str, options: Mapping[str, object]) -> Run:
         """The next run. If the tracker fails after the first one, the fit goes on without it."""
@@ -127,9 +134,10 @@ class Course:
         start = self._at
 
         def update(stack: Stack, finished: int) -> None:
-            if _ASKED and not self._interrupted:
-                self._interrupted = True
-                raise Interrupted
+            if _ASKED and not self.interrupted:
+                self.interrupted = True
+                if not self._keeps:
+                    raise Interrupted
             if stack.epoch % _EVERY == 0:
                 self._show(start + self._each * min(1.0, stack.epoch / epochs))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from small_tables import edge_columns, node_columns, write
@@ -107,3 +108,20 @@ def test_figures_of_a_rare_class_for_machines(fit):
     told = json.loads(fit("--json", "--recall", "tea=0.5").out)
     assert list(told["rare"]) == ["tea"]
     assert told["thresholds"][0]["recall"] >= 0.5
+
+
+def test_new_answers_have_the_columns_of_the_fit(fit, run_command, tmp_path):
+    assert fit("--recall", "tea=0.5").code == 0
+    words = ("--nodes", str(tmp_path / "nodes.csv"), "--out", str(tmp_path / "new.csv"), "--precision", "art=0.99")
+    ran = run_command("predict", str(tmp_path / "out"), *words, "--recall", "tea=0.5", "--json")
+    (found,) = json.loads(ran.out)["thresholds"]
+    assert (ran.code, found["label"], found["asked"]) == (0, "tea", "recall")
+    assert "note: --precision: got 0.99, with" in ran.err
+    before, now = pq.read_table(tmp_path / "out" / "predictions.parquet"), pa_csv.read_csv(tmp_path / "new.csv")
+    assert now.column_names[-1] == "tea_at_recall_0.5"
+    assert now["tea_at_recall_0.5"].to_pylist() == before["tea_at_recall_0.5"].to_pylist()
+    assert "tea from probability" in run_command("predict", str(tmp_path / "out"), *words, "--recall", "tea=0.5").out
+    ran = run_command("predict", str(tmp_path / "out"), *words, "--recall", "tee=2")
+    assert ran.code == 2
+    assert "--recall: got 'tee'; expected art, law or tea. Did you mean 'tea'?" in ran.err
+    assert "--recall: got 2.0; expected a number strictly between 0 and 1" in ran.err

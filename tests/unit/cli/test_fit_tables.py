@@ -14,9 +14,11 @@ import pytest
 from small_tables import Columns, edge_columns, node_columns, write
 
 from g3nn import cli
-from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator import fitting
+from g3nn.estimator.effort import EFFORTS, Effort
 from g3nn.estimator.problem import FitProblem
 from g3nn.estimator.search import Search
+from g3nn.training.stack import Stack
 
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 
@@ -336,6 +338,9 @@ def test_arguments_become_options(monkeypatch, text, said):
     assert cli.with_options(text) == said
 
 
+NOTE = "the fit was interrupted: the best of the models that were trained until then answers"
+
+
 class TestInterrupted:
     """By a signal before the second of the models that are tried, or of those that are trained to their end."""
 
@@ -352,15 +357,17 @@ class TestInterrupted:
             return train(search, *given)
 
         monkeypatch.setattr(Search, request.param, signalled)
-        files = [str(write(tmp_path / f"{name}.csv", columns)) for name, columns in tables.items()]
-        words = ("--id", "id", "--label", "group", "--effort", "quick", "--device", "cpu", "--label-noise", "no")
-        out = ("--out", str(tmp_path / "out"))
-        return run_command("fit", "--nodes", files[0], "--edges", files[1], *words, "--denoise", "no", *out)
+        return self.run(run_command, tables, tmp_path, "--effort", "quick", "--label-noise", "no")
+
+    def run(self, run_command: Any, tables: dict[str, Columns], folder: Path, *words: str) -> Any:
+        files = [str(write(folder / f"{name}.csv", columns)) for name, columns in tables.items()]
+        given = ("--nodes", files[0], "--edges", files[1], "--id", "id", "--label", "group", "--device", "cpu")
+        return run_command("fit", *given, "--denoise", "no", "--out", str(folder / "out"), *words)
 
     @pytest.mark.parametrize("ended", ["_long"], indirect=True)
     def test_the_best_so_far_is_written(self, ended, tmp_path):
         assert ended.code == 0
-        assert "note: the fit was interrupted: the best of the models" in ended.err
+        assert f"note: {NOTE}" in ended.err
         assert (tmp_path / "out" / "predictions.parquet").is_file()
         assert "auditing" not in ended.err
 
@@ -369,3 +376,44 @@ class TestInterrupted:
         assert ended.code == 2
         assert "error: interrupted before a model was trained to its end: nothing is written" in ended.err
         assert not (tmp_path / "out").exists()
+
+    def test_the_best_simple_model_answers_if_labels_were_being_judged(
+        self, run_command, tables, tmp_path, monkeypatch
+    ):
+        judge = fitting.judged_labels
+
+        def signalled(*given: Any, **options: Any) -> Any:
+            signal.raise_signal(signal.SIGINT)
+            return judge(*given, **options)
+
+        monkeypatch.setattr(fitting, "judged_labels", signalled)
+        ended = self.run(run_command, tables, tmp_path, "--label-noise", "yes", "--json")
+        summary = json.loads(ended.out)
+        assert (ended.code, summary["labels"]) == (0, None)
+        assert {"base-rate", "linear", "label-propagation"} <= {entry["model"] for entry in summary["panel"]}
+        assert all(entry["simple"] for entry in summary["panel"])
+        assert NOTE in summary["notes"]
+        assert (tmp_path / "out" / "predictions.parquet").is_file()
+
+    @pytest.mark.parametrize("size", ["0", "8"], ids=["together", "one by one"])
+    def test_a_model_that_was_named_answers_as_it_was_at_its_best(
+        self, run_command, tables, tmp_path, monkeypatch, size
+    ):
+        """In batches replicas are trained one by one: those that have not begun do not answer."""
+        step, stacks = Stack.step, list[Stack]()
+
+        def signalled(stack: Stack) -> None:
+            stacks.append(stack)
+            step(stack)
+            if len(stacks) == 3:
+                signal.raise_signal(signal.SIGTERM)
+
+        monkeypatch.setattr(Stack, "step", signalled)
+        monkeypatch.setattr(Effort, "fitting", lambda *_: {"batch": int(size)})
+        ended = self.run(run_command, tables, tmp_path, "--model", "gcn", "--ensemble", "2", "--json")
+        summary = json.loads(ended.out)
+        (entry,) = summary["panel"]
+        assert (ended.code, len(stacks)) == (0, 3)
+        assert (entry["epochs"], entry["replicas"]) == (3, 2 if size == "0" else 1)
+        assert NOTE in summary["notes"]
+        assert (tmp_path / "out" / "model").is_dir()

@@ -56,7 +56,13 @@ class TestAnswers:
         ran = predict("--json", edges=edges, form=form)
         told, (note,) = json.loads(ran.out), ran.err.splitlines()
         assert ran.code == 0
-        assert told == {"out": str(tmp_path / "new.parquet"), "nodes": 10, "new": 10, "notes": [note[6:]]}
+        assert told == {
+            "out": str(tmp_path / "new.parquet"),
+            "nodes": 10,
+            "new": 10,
+            "thresholds": [],
+            "notes": [note[6:]],
+        }
         assert note == "note: 7 of 10 new nodes have no edge: only their features predict them"
         found = answers(tmp_path)
         kept = [name for name in pq.read_table(fitted / "predictions.parquet").column_names if name not in GIVEN]

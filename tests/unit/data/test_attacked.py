@@ -65,7 +65,7 @@ WRONG = {
     "labels that are no classes": ({"y": np.array([0.5, 1.5, 0.5, 1.5])}, "labels"),
     "edges beyond the nodes": ({"edges_meta_0.25": np.array([[0], [4]])}, r"edges: .*node numbers 0\.\.3"),
     "clean edges beyond the nodes": ({"edges_clean": np.array([[0], [4]])}, r"edges: .*node numbers 0\.\.3"),
-    "edges of three": ({"edges_meta_0.25": np.zeros((3, 2), dtype=int)}, "edges: got shape"),
+    "edges of three": ({"edges_meta_0.25": np.zeros((3, 3), dtype=int)}, "edges: got shape"),
     "a split beyond the nodes": ({"test": np.array([9])}, "test"),
     "features of other nodes": ({"x_shape": np.array([5, 3])}, "cora.npz: "),
 }

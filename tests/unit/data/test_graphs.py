@@ -73,7 +73,7 @@ WRONG = {
     "labels in columns": ({"y": np.ones((200, 2), dtype=int)}, r"y is int64 of shape \(200, 2\)"),
     "labels that are no classes": ({"y": np.full(200, 0.5)}, "y is float64"),
     "edges beyond the nodes": ({"edge_index": np.array([[0], [200]])}, r"edges: .*node numbers 0\.\.199"),
-    "edges of three": ({"edge_index": np.zeros((3, 2), dtype=int)}, "edges: got shape"),
+    "edges of three": ({"edge_index": np.zeros((3, 3), dtype=int)}, "edges: got shape"),
     "features of other nodes": ({"x_shape": np.array([201, 5])}, "texas.npz: "),
 }
 

@@ -188,7 +188,7 @@ class TestMixture:
 def test_every_model_that_was_tried_is_a_reason_for_doubt(graph, small_panel, monkeypatch):
     counted = []
 
-    def listening(self, scaling, answer, labels, tried, weights, optimism):
+    def listening(self, scaling, known, tried, optimism):
         counted.append(tried)
         return scaling
 

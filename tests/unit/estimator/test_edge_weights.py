@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import g3nn
 from g3nn.base.errors import G3NNWarning, InputError
+from g3nn.base.parse import Edges
 
 
 class Noisy(NamedTuple):
@@ -92,3 +93,31 @@ def test_a_column_of_weights_makes_the_same_task(noisy, assert_same_task):
     from_arrays = quick.fit(noisy.X, noisy.y, noisy.edges, weights=noisy.weights).task_
     assert from_arrays.weights is not None
     assert_same_task(quick.fit(graph).task_, from_arrays)
+
+
+def test_repeats_of_an_array_weigh_in_a_fit_and_beside_new_nodes(noisy, assert_same_task, tmp_path):
+    n, count = len(noisy.y), noisy.edges.shape[1]
+    repeats, new = np.random.default_rng(1).integers(1, 4, count), noisy.X[:2] + 1
+    more = np.array([[n, n, n, n + 1], [3, 3, 5, 7]])
+    of_new = sp.coo_array(([2, 1, 1], ([n, n, n + 1], [3, 5, 7])), shape=(n + 2, n + 2))
+
+    def fitted(edges: np.ndarray, weights: np.ndarray | None = None) -> g3nn.G3NNClassifier:
+        quick = g3nn.G3NNClassifier("gcn", ensemble=1, epochs=2, device="cpu")
+        return quick.fit(noisy.X, noisy.y, edges, val=noisy.val, weights=weights)
+
+    more_pairs = repeats.sum() - count
+    told = f"{count:,} edges in {repeats.sum():,} pairs; the others are {more_pairs:,} repeats. An edge weighs"
+    with pytest.warns(G3NNWarning, match=told):
+        counted = fitted(np.repeat(noisy.edges, repeats, axis=1))
+    weighed = fitted(noisy.edges, repeats)
+    assert_same_task(counted.task_, weighed.task_)
+    counted.save(tmp_path / "model")
+    for one in (counted, g3nn.load_model(tmp_path / "model")):
+        with pytest.warns(G3NNWarning, match="3 edges in 4 pairs; the others are 1 repeat. An edge weighs"):
+            found = one.predict_proba(new, more)
+        np.testing.assert_allclose(found, weighed.predict_proba(new, of_new), rtol=1e-5)
+        weights = one.fitted_._weighted(Edges(more[:, 1:])).weights
+        np.testing.assert_allclose(weights, 1 / repeats.mean(), rtol=1e-12, err_msg="stated once")
+    with pytest.warns(G3NNWarning, match="the others are 1 repeat$"):
+        again = weighed.predict_proba(new, more)
+    np.testing.assert_array_equal(again, weighed.predict_proba(new, more[:, 1:]), "what it weighs is not known")

@@ -132,14 +132,20 @@ def test_frames_with_edges_of_numbers(frame, graph, quick, fitted):
     expected = fitted.predict_proba(new.to_numpy(), edges)
     np.testing.assert_allclose(found.predict_proba(new, edges), expected, atol=1e-5)
     two = np.array([[150, 3], [150, 5]])
-    np.testing.assert_array_equal(found.predict_proba(new[:1], two), found.predict_proba(new[:1], two.T))
+    with pytest.warns(G3NNWarning, match=r"a 2 x 2 array is read as \((E, 2|2, E)\)"):
+        np.testing.assert_array_equal(found.predict_proba(new[:1], two), found.predict_proba(new[:1], two.T))
 
 
 def test_two_edges_of_a_new_node(graph, fitted):
     pairs = np.array([[150, 3], [150, 5]])
     expected = fitted.predict_proba(graph.X[:1] + 0.1, (pairs[:, 0], pairs[:, 1]))
-    for two in (pairs, pairs.T, pairs.tolist(), [(150, 3), (150, 5)]):
-        np.testing.assert_array_equal(fitted.predict_proba(graph.X[:1] + 0.1, two), expected)
+    said = (
+        r"edges: a 2 x 2 array is read as .* \(150, 3\) and \(150, 5\); a (list of tuples lists|tuple of two arrays is)"
+    )
+    for two in (pairs, pairs.T, pairs.tolist()):
+        with pytest.warns(G3NNWarning, match=said):
+            np.testing.assert_array_equal(fitted.predict_proba(graph.X[:1] + 0.1, two), expected)
+    np.testing.assert_array_equal(fitted.predict_proba(graph.X[:1] + 0.1, [(150, 3), (150, 5)]), expected)
 
 
 def test_questions_take_and_give_ids(named, fitted, names, links, graph, tmp_path):
@@ -188,10 +194,35 @@ def test_ids_that_are_numbers(graph, quick):
 def test_numbers_are_no_ids_where_ids_look_like_numbers(frame, links, graph, quick):
     mapping = {name: str(place) if place else "x" for place, name in enumerate(frame["who"])}
     found = quick(epochs=1).fit(
-        frame.replace({"who": mapping}), graph.y, links.replace(mapping), id="who", val=graph.val
+        frame.replace({"who": mapping}), graph.y, links.replace(mapping), id="who", val=graph.val, ids=False
     )
     with pytest.raises(InputError, match="nodes: got ids 5"):
         found.explain(5)
+
+
+def test_validation_nodes_go_by_ids(frame, links, graph, quick, names):
+    mask = np.isin(np.arange(150), graph.val)
+    tables = g3nn.read_tables(
+        frame.assign(y=np.where(graph.y < 0, None, graph.y.astype(str))), links, id="who", label="y"
+    )
+    by_id = names[graph.val]
+    for val in (by_id, by_id.tolist(), pd.Series(by_id), graph.val, mask):
+        for given in ((frame, graph.y, links), (Nodes(frame, links), graph.y), (tables,)):
+            id = None if given[0] is tables else "who"
+            np.testing.assert_array_equal(quick(epochs=1).fit(*given, val=val, id=id).val_nodes_, graph.val)
+    with pytest.raises(InputError, match="val: got ids 'nobody'; expected ids of the node table"):
+        quick().fit(frame, graph.y, links, id="who", val=["nobody"])
+
+
+def test_validation_nodes_by_ids_that_are_numbers(frame, graph, quick):
+    """Ids come first, unless numbers or a mask are asked for."""
+    table, edges = frame.assign(who=np.arange(150) + 7), pd.DataFrame(graph.edges.T + 7, columns=["source", "target"])
+    mask = np.isin(np.arange(150), graph.val)
+    for val, how in ((graph.val + 7, {}), (mask, {}), (graph.val, {"ids": False})):
+        found = quick(epochs=1).fit(table, graph.y, edges, id="who", val=val, **how)
+        np.testing.assert_array_equal(found.val_nodes_, graph.val)
+    with pytest.raises(InputError, match="val: got ids 0; expected ids of the node table"):
+        quick().fit(table, graph.y, edges, id="who", val=[0, 9])
 
 
 def test_test_nodes_of_tables_are_numbers(frame, links, graph, quick):

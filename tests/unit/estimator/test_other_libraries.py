@@ -25,7 +25,7 @@ def test_a_scaler_in_front(graph, quick, fitted):
     pipe = make_pipeline(StandardScaler(), quick())
     pipe.fit(graph.X, graph.y, g3nnclassifier__edges=graph.edges, g3nnclassifier__val=graph.val)
     assert (pipe.predict(graph.X) == fitted.predict()).mean() > 0.9
-    new = np.array([[150, 151], [3, 4]])
+    new = np.array([[150, 151, 151], [3, 4, 5]])
     assert pipe.predict(graph.X[:2] + 0.1, edges=new).shape == (2,)
 
 

@@ -7,7 +7,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import HeteroData
 
-from g3nn.base.errors import InputError, Problems
+from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitting import _search
@@ -49,6 +49,19 @@ def test_everything_random_follows_from_the_random_state():
     # A generator moves on, None is never the same twice.
     generator = np.random.RandomState(0)
     assert request(random_state=generator).seeds != request(random_state=generator).seeds
+
+
+def test_two_edges_in_an_array_work_and_a_note_says_how_they_are_read():
+    for two in (EDGES[:, :2], EDGES[:, :2].tolist(), torch.tensor(EDGES[:, :2])):
+        with pytest.warns(
+            G3NNWarning, match=r"^edges: a 2 x 2 array is read as \(2, E\): \(0, 1\) and \(1, 2\); a list of"
+        ):
+            np.testing.assert_array_equal(request(edges=two).edges, [[0, 1], [1, 2]])
+    for clear in ([(0, 1), (1, 2)], tuple(EDGES[:, :2])):
+        np.testing.assert_array_equal(request(edges=clear).edges, [[0, 1], [1, 2]])
+    with pytest.warns(G3NNWarning, match=r"\(0, 2\) and \(1, 3\); a list of tuples"):
+        np.testing.assert_array_equal(request(edges=[[0, 1], [2, 3]]).edges, [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(request(edges=[(0, 1), (2, 3)]).edges, [[0, 2], [1, 3]])
 
 
 def test_validation_nodes_may_be_given():

@@ -123,3 +123,16 @@ def test_a_training_ends_at_its_next_step_and_a_second_signal_ends_all(number):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert (asked, signal.getsignal(number)) == ([], before)
+
+
+def test_what_was_learned_may_be_kept_in_one_stage():
+    course = progress.Course()
+    course.stage("training the model", 0.5, 1, keeps=True)
+    with progress.interruptible(), course.training(100) as watch:
+        watch(at_epoch(1), 0)
+        assert not course.over
+        signal.raise_signal(signal.SIGTERM)
+        watch(at_epoch(2), 0)
+        assert (course.over, course.interrupted) == (True, True)
+    course.stage("training on all labels", 1.0, 1)
+    assert (course.over, course.interrupted) == (False, True), "another stage goes to its end"

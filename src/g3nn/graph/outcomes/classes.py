@@ -14,7 +14,7 @@ from torch import Tensor
 from g3nn.base.errors import Problems
 from g3nn.base.parse import SHOWN, UNKNOWN, to_numpy
 from g3nn.graph import calibrate
-from g3nn.graph.calibrate import Scaling
+from g3nn.graph.calibrate import Scaling, Validated
 from g3nn.graph.outcomes.base import Outcome, Targets
 from g3nn.graph.outcomes.labels import Labels, Split, check_names, flat_values, is_known, is_missing, name_array, quoted
 from g3nn.kernels import node_terms
@@ -239,16 +239,8 @@ class Classes(Outcome):
         """A temperature, and offsets of the classes as far as these labels support them."""
         return calibrate.fit_scaling(answer, labels, self._table, nodes)
 
-    def with_doubt(
-        self,
-        scaling: Scaling,
-        answer: np.ndarray,
-        labels: np.ndarray,
-        tried: int,
-        weights: np.ndarray | None = None,
-        optimism: float = 1.0,
-    ) -> Scaling:
-        return calibrate.with_doubt(scaling, answer, labels, tried, weights, optimism, self._table)
+    def with_doubt(self, scaling: Scaling, known: Validated, tried: int, optimism: float = 1.0) -> Scaling:
+        return calibrate.with_doubt(scaling, known, tried, optimism, self._table)
 
     def conformal_labels(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         if self._table is None:

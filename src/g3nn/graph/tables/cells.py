@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import refuse
+from g3nn.base.errors import counted, refuse
 from g3nn.graph.outcomes.labels import flat_values
-from g3nn.graph.tables.remarks import counted, listed
+from g3nn.graph.tables.remarks import listed
 
 NULL_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "?", "-", "<NA>", "#N/A")
 """Cells that say that nothing is known."""

@@ -19,9 +19,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from g3nn.base.errors import DataError, G3NNError
+from g3nn.base.errors import DataError, G3NNError, counted
 from g3nn.base.threads import host_memory
-from g3nn.graph.tables.remarks import Remarks, counted
+from g3nn.graph.tables.remarks import Remarks
 
 DELIMITERS = (",", ";", "\t")
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import refuse
-from g3nn.base.parse import merged_edges
+from g3nn.base.parse import Edges, accounted, merged_edges
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Oddity, Remarks, counted, listed
+from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""
@@ -24,11 +24,10 @@ NO_WEIGHT = "none"
 REPEATS = "(repeats)"
 """The weight of the edges where it is how often they were stated; no column is called so by chance."""
 
-_MORE = ("self-loop", "repeat", "stated both ways")
-_COUNTED = f'. An edge weighs as much as it was repeated; weight="{NO_WEIGHT}" counts each once.'
+_ONCE = f'weight="{NO_WEIGHT}"'
 _UNUSED = Oddity("further columns", "the two ends and a weight", "not used")
 _PERHAPS_WEIGHT = _UNUSED._replace(advice='weight="COL" takes one as the weight.')
-_IGNORE_WEIGHTS = f'weight="{NO_WEIGHT}" ignores them.'
+_IGNORE_WEIGHTS = f"{_ONCE} ignores them."
 
 
 @dataclass(frozen=True)
@@ -182,19 +181,13 @@ def join(
     if weights is not None:
         kept &= weights > 0
         weights = weights[kept]
-    pairs, left = pairs[:, kept], dict[str, int]()
+    found, more = Edges(pairs[:, kept], weights), dict[str, int]()
     if directed is not None or edges.columns.weight == REPEATS:
-        found, more = merged_edges(pairs, weights, len(ids), bool(directed), edges.counted)
-        left = dict(zip(_MORE, more, strict=True))
-        pairs, weights = found if any(more) else (pairs, weights)
-    if unknown.any() or any(left.values()):
-        left |= {"with ids that no node has": int(unknown.sum()), "of weight 0": int((~unknown & ~kept).sum())}
-        others = ", ".join(
-            f"{count:,} {what}" if " " in what else counted(count, what) for what, count in left.items() if count
-        )
-        done = _COUNTED if edges.counted and weights is not None else ""
-        rows = f"{counted(pairs.shape[1], 'edge')} in {counted(unknown.size, 'row')}; the others are {others}{done}"
-        remarks.notes.append(f"{edges.name}: {rows}")
-    if edges.columns.weight == REPEATS and weights is None:
-        weights = np.ones(pairs.shape[1])
-    return pairs, weights
+        merged, more = merged_edges(found.pairs, weights, len(ids), bool(directed), edges.counted)
+        found = merged if any(more.values()) else found
+    if unknown.any() or any(more.values()):
+        more |= {"with ids that no node has": int(unknown.sum()), "of weight 0": int((~unknown & ~kept).sum())}
+        remarks.notes.append(f"{edges.name}: {accounted(found, unknown.size, 'row', more, _ONCE)}")
+    if edges.columns.weight == REPEATS and found.weights is None:
+        return found.pairs, np.ones(found.pairs.shape[1])
+    return found.pairs, found.weights

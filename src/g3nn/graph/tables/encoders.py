@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from g3nn.base.errors import refuse
+from g3nn.base.errors import counted, refuse
 from g3nn.base.parse import LARGEST
 from g3nn.graph.tables.cells import date_formats, dates, decimal_of, floats, is_number, is_text, numbers, some, texts
-from g3nn.graph.tables.remarks import Oddity, counted, listed
+from g3nn.graph.tables.remarks import Oddity, listed
 
 MOST_WORDS = 2000
 FEWEST_ROWS = 2

@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import DataError
-from g3nn.base.parse import NO_EDGES
+from g3nn.base.errors import DataError, Problems
+from g3nn.base.parse import NO_EDGES, node_numbers
 from g3nn.graph.features import FeatureTable
+from g3nn.graph.outcomes.labels import flat_values, quoted
+from g3nn.graph.tables.cells import is_text
 from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, check_types, join, load_edges, of_one_type
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
@@ -78,6 +80,25 @@ class FittedTables:
             first = error.errors()[0]
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise DataError(f"what the model remembers of its tables is damaged ({reason}).") from error
+
+
+def numbers_by(ids: pa.Array | None, n: int, argument: str, nodes: object, problems: Problems) -> np.ndarray | None:
+    """Node numbers, from ids (n,) if there are any, or else from node numbers or a mask. One may stand alone. Where ids
+    are text, and none is written like one of these numbers, they are node numbers too."""
+    values = flat_values([nodes] if isinstance(nodes, str | int | np.integer) else nodes)
+    is_mask = len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values.tolist())
+    if ids is None or is_mask:
+        return node_numbers(argument, values if values.dtype != object else list(values), n, problems)
+    place = {id: number for number, id in enumerate(ids.to_pylist())}
+    numbers = is_text(ids.type) and all(isinstance(value, int) for value in values.tolist())
+    if numbers and not any(str(value) in place for value in values.tolist()):
+        return node_numbers(argument, list(values), n, problems)
+    found = [place.get(value, -1) for value in values.tolist()]
+    strange = [value for value, number in zip(values.tolist(), found, strict=True) if number < 0]
+    if strange:
+        problems.add(argument, f"ids {quoted(strange)}", "ids of the node table")
+        return None
+    return np.array(found, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

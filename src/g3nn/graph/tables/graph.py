@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import DataError, InputError, Problems, refuse
+from g3nn.base.errors import DataError, InputError, Problems, counted, refuse
 from g3nn.base.parse import NO_EDGES
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
@@ -21,7 +21,7 @@ from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, join, load_edges
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
-from g3nn.graph.tables.remarks import Remarks, counted, listed
+from g3nn.graph.tables.remarks import Remarks, listed
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 from g3nn.graph.tables.traps import Trap, remark_on_traps
 

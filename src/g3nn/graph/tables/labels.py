@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import Problems, counted
 from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Labels, Outcome, guessed_outcome, without_labels_of
 from g3nn.graph.outcomes.labels import name_array
 from g3nn.graph.tables.cells import NULL_WORDS, is_text, known, label_values, means_text, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Remarks, counted, listed
+from g3nn.graph.tables.remarks import Remarks, listed
 
 AUTO = "auto"
 

@@ -25,10 +25,6 @@ def listed(values: Sequence[object] | np.ndarray) -> str:
     return quoted(short)
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 class Oddity(NamedTuple):
     """Something that is seldom meant. done: what becomes of it."""
 

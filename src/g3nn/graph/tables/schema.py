@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
+from g3nn.base.errors import counted
 from g3nn.base.parse import Matrix
 from g3nn.graph.features import AS_IS, GUESS, NUMBER, FeatureTable
 from g3nn.graph.tables.cells import NULL_WORDS, date_formats, is_text, known, means_text, texts
 from g3nn.graph.tables.encoders import MISSING, SENTENCES, Category, Column, Date, Text, check_kind, learned
-from g3nn.graph.tables.remarks import Oddity, Remarks, counted, listed
+from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 LEFT_OUT = "left out"
 
