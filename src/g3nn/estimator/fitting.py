@@ -38,8 +38,9 @@ _LABELS, _EDGES = 6.0, 20
 _EPOCHS, _REPLICAS = 60, 3
 """Early stopping is off: with so few validation nodes its timing is noise, and a network that stopped at another time
 would not say how certain the final one may be."""
-_MOST_RESERVED, _FOLD = 2, 0.2
-"""Folds that calibrate what the others chose, and their share of labels that are not divided yet."""
+_MOST_RESERVED, _FEWEST_TO_RESERVE, _FOLD = 2, 4, 0.2
+"""Folds that calibrate what the others chose, of how many at least, and their share of labels that are not divided yet.
+With fewer folds, which are those of three labels of a class, one of them says too little."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
 _FEWEST_FOLDS = 2
@@ -344,6 +345,7 @@ def _reserved(problem: FitProblem) -> tuple[np.ndarray, ...]:
     """The last folds. Where the caller gave nodes to validate on, folds of the others if these hold more."""
     most, folds = max(min(_MOST_RESERVED, len(problem.seeds) - _FEWEST_FOLDS), 0), problem.folds
     if folds:
+        most = most if len(folds) >= _FEWEST_TO_RESERVE else 0
         return folds[len(folds) - min(len(folds) // 2, most) :]
     if not (problem.divisible and problem.outcome.exclusive and most and len(problem.val)):
         return ()
