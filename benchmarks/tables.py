@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from g3nn.base.parse import edge_list
+from g3nn.base.parse import read_edges
 from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
 from g3nn.graph.tables.graph import NodeColumns, load_nodes
 from g3nn.graph.tables.labels import check_split
@@ -77,7 +77,7 @@ def read(nodes_file: Path, edges_file: Path) -> dict[str, float]:
     lap("read_edges_s")
     pairs, _ = join(edges, nodes.ids, nodes.typed, remarks)
     lap("join_s")
-    unique = edge_list(pairs, nodes.num_nodes, directed=False, problems=remarks).pairs
+    unique = read_edges(pairs, nodes.num_nodes, False, remarks)
     lap("unique_edges_s")
     remarks.raise_if_any()
     return {
