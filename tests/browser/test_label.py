@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import sys
+from collections.abc import Sequence
+from multiprocessing import forkserver, get_context
 from pathlib import Path
+from typing import Any
 
+import label_desk
 import pytest
 from pages import nameless_controls
 
@@ -25,37 +27,42 @@ READY = """(before) => document.querySelector(".question").ariaBusy === "false"
 
 
 class Server:
-    """The server of a project, in a process of its own."""
+    """The server of a project, in a process of its own. apart: so is its learner."""
 
-    def __init__(self, folder: Path, *classes: str) -> None:
-        path = os.pathsep.join([str(SUPPORT), *filter(None, sys.path)])
-        self.process = subprocess.Popen(
-            [sys.executable, str(SUPPORT / "label_desk.py"), str(folder), *classes],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": path},
-        )
-        self.address = self.process.stdout.readline().strip()
-        assert self.address.startswith("http")
+    def __init__(self, forks: Any, folder: Path, classes: Sequence[str], apart: bool) -> None:
+        here, there = forks.Pipe()
+        self.process = forks.Process(target=label_desk.serving, args=(folder, classes, apart, there.send))
+        self.process.start()
+        assert here.poll(60), "the server did not start"
+        self.address = here.recv()
 
     def kill(self) -> None:
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
+        self.process.kill()
+        self.process.join()
+
+
+@pytest.fixture(scope="module")
+def forks():
+    """Starts processes that need not import anything: they are copies of one that has."""
+    context = get_context("forkserver")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(SUPPORT), *filter(None, sys.path)]))
+        context.set_forkserver_preload(["label_desk"])
+        forkserver.ensure_running()
+    return context
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, forks):
     running = []
 
-    def begin(*classes: str) -> Server:
-        running.append(Server(tmp_path, *classes))
+    def begin(*classes: str, apart: bool = False) -> Server:
+        running.append(Server(forks, tmp_path, classes or CLASSES, apart))
         return running[-1]
 
     yield begin
     for server in running:
-        if server.process.poll() is None:
-            server.kill()
+        server.kill()
 
 
 @pytest.fixture
@@ -108,7 +115,7 @@ def saved(folder):
 
 
 def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
-    server = start()
+    server = start(apart=True)
     page = visit(server)
     given = {choose(page): None for _ in range(15)}
     waiting = page.node
@@ -118,7 +125,7 @@ def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
     page.wait_for_function("() => document.getElementById('alert').textContent.includes('does not answer')")
     assert len(saved(tmp_path)) == 15
 
-    server = start()
+    server = start(apart=True)
     page = visit(server)
     assert page.locator("#place").inner_text() == "15 labels given"
     while len(given) < 30:
@@ -151,7 +158,7 @@ def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
     again.filter(has_text="(4)").wait_for()
     server.kill()
 
-    page = visit(start())
+    page = visit(start(apart=True))
     assert page.locator("#place").inner_text() == "30 labels given"
     assert saved(tmp_path) == expected
     with Project.open(tmp_path / "project") as project:

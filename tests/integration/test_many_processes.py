@@ -1,4 +1,5 @@
-"""Several processes train one model: they agree, they survive being killed, and they say what is wrong."""
+"""Several processes train one model: they agree, they survive being killed, and they say what is wrong. Those of a Ray
+cluster, which takes long to start, do the jobs of a suite as well."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,9 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from group_training import OPTIONS, loaded_by_ray, make_task
+from worker_jobs import job, same_records
 
 import g3nn
-from g3nn.base.errors import InputError
+from g3nn.base.errors import DataError, InputError, TrainingError
+from g3nn.graph.task import NodeTask
+from g3nn.studies.executors import Executor, LocalExecutor, RayExecutor, make_executor
+from g3nn.studies.job import Job
+from g3nn.studies.records import Record
 from g3nn.studies.training_ray import train_on_ray
 from g3nn.training.plan import Plan
 
@@ -94,17 +101,44 @@ def test_a_killed_process_is_started_again_and_goes_on(undisturbed, tmp_path):
     np.testing.assert_array_equal(one.history, undisturbed[0].history)
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Executor]:
+    ray = pytest.importorskip("ray")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_ADDRESS", raising=False)
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        # Each of them is another process of Ray, and nobody looks at what it finds.
+        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
+        patch.setenv("RAY_TRAIN_METRICS_ENABLED", "0")
+        with make_executor("ray", "cpu", 2) as opened:
+            yield opened
+    assert not ray.is_initialized()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_process_that_is_killed_on_a_ray_cluster_is_started_again_and_goes_on(undisturbed, tmp_path, monkeypatch):
-    pytest.importorskip("ray")
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-    options = {name: value for name, value in OPTIONS.items() if name not in ("device", "seed")}
-    plan = Plan.check("sbm-gcn", "elbo", 1, OPTIONS["seed"], "mlp", "cpu", options)
-    result = train_on_ray(partial(loaded_by_ray, tmp_path), plan, tmp_path / "kept", 0, "cpu", 2)
-    np.testing.assert_array_equal(result.answers.numpy(), undisturbed[0].answers)
-    assert (tmp_path / "steps-1").read_text().split() == [str(epoch) for epoch in (*range(8), *range(7, 12))]
+class TestCluster:
+    def test_it_says_where_it_runs(self, cluster):
+        assert (cluster.device, cluster.workers) == ("cpu", 2)
+        assert cluster.environment() == LocalExecutor("cpu").environment()
+
+    def test_two_workers_give_the_records_of_one(self, cluster):
+        assert same_records(cluster, LocalExecutor("cpu"))
+
+    def test_what_goes_wrong_on_a_worker_is_said_here(self, cluster):
+        def missing(job: Job, device: str, task: NodeTask) -> list[Record]:
+            raise DataError("no such file")
+
+        with RayExecutor("cpu", 1, missing) as guest, pytest.raises(TrainingError, match=r"do a job .*: no such file"):
+            list(guest.execute([job()]))
+        assert list(cluster.execute([])) == [], "a guest leaves the cluster running"
+
+    def test_a_process_that_is_killed_is_started_again_and_goes_on(self, cluster, undisturbed, tmp_path):
+        options = {name: value for name, value in OPTIONS.items() if name not in ("device", "seed")}
+        plan = Plan.check("sbm-gcn", "elbo", 1, OPTIONS["seed"], "mlp", "cpu", options)
+        result = train_on_ray(partial(loaded_by_ray, tmp_path), plan, tmp_path / "kept", 0, "cpu", 2)
+        np.testing.assert_array_equal(result.answers.numpy(), undisturbed[0].answers)
+        assert (tmp_path / "steps-1").read_text().split() == [str(epoch) for epoch in (*range(8), *range(7, 12))]
 
 
 def test_what_ray_cannot_train_is_refused_before_anything_starts(tmp_path):

@@ -1,13 +1,10 @@
-"""A labelling project on small tables, with a learner that takes no time: it counts the labels of neighbours.
-
-python label_desk.py FOLDER [CLASS ...]    # serves the project there until it is killed
-"""
+"""A labelling project on small tables, with a learner that takes no time: it counts the labels of neighbours."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import warnings
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -94,18 +91,13 @@ def status_of(app: Any, address: bytes, verb: str = "GET", body: bytes = b"") ->
     return found[0]
 
 
-def main(folder: Path, classes: list[str]) -> None:
-    """Real processes, a real socket, and a learner in the background."""
-    desk = desk_of(
-        folder,
-        Background(partial(Counting, 60), folder / "project" / "result", "quick"),
-        name=[f"<b>Person</b> {i}" for i in range(60)],
-    )
-    desk.project.add_classes(classes or ["art", "law", "tea"])
+def serving(folder: Path, classes: Sequence[str], apart: bool, ready: Callable[[str], None]) -> None:
+    """Serve the project until this process is killed, on a real socket. apart: the learner has a process of its own.
+    ready: gets the address."""
+    learner: Any = partial(Counting, 60)
+    out = folder / "project" / "result"
+    names = [f"<b>Person</b> {i}" for i in range(60)]
+    desk = desk_of(folder, Background(learner, out, "quick") if apart else AtOnce(learner(), out), name=names)
+    desk.project.add_classes(classes)
     listener = listening(0)
-    ready = partial(print, f"http://127.0.0.1:{listener.getsockname()[1]}/{TOKEN}/", flush=True)
-    serve(app_of(desk), listener, ready)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    serve(app_of(desk), listener, lambda: ready(f"http://127.0.0.1:{listener.getsockname()[1]}/{TOKEN}/"))

@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from g3nn.estimator import panel
+from g3nn.model.tabular.models import boosted_trees
 from g3nn.queries import GraphAudit, edge_trust, wrong_labels
 
 _fit = GraphAudit.fit
 
-LABELS = [(wrong_labels, "EPOCHS", 10), (panel, "_JUDGES", ("gcn", "mlp"))]
+
+def _few_trees(outcome: Any) -> Any:
+    return boosted_trees(outcome).set_params(max_iter=20, max_bins=32)
+
+
+TREES = (panel, "boosted_trees", _few_trees)
+JUDGES = (panel, "_JUDGES", ("gcn", "mlp"))
+LABELS = [(wrong_labels, "EPOCHS", 10), JUDGES]
 
 
 def _short_fit(*given: Any, **options: Any) -> GraphAudit:

@@ -11,8 +11,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from small_tables import edge_columns, node_columns, write
 
+from g3nn.cli import fit_tables
 from g3nn.estimator import G3NNClassifier, estimator_for, load_model
 
+
+@pytest.fixture(autouse=True)
+def few_epochs(monkeypatch):
+    """For the command line, where nobody chooses their number: how good the answers are is not the question."""
+    monkeypatch.setattr(fit_tables, "estimator_for", lambda kind, given: estimator_for(kind, {**given, **SHORT}))
+
+
+SHORT = {"epochs": 20}
 NAMES = ["prob_art", "prob_law", "prob_tea"]
 
 
@@ -28,7 +37,7 @@ def test_the_command_line_and_python(run_command, tmp_path):
     words = ("--id", "id", "--label", "group", "--model", "sbm-gcn", "--ensemble", "2", "--device", "cpu", "--no-audit")
     assert run_command("fit", *files, *words, "--out", str(tmp_path / "out"), "--json").code == 0
     nodes, edges = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("nodes", "edges"))
-    own = G3NNClassifier("sbm-gcn", ensemble=2, device="cpu", random_state=0)
+    own = G3NNClassifier("sbm-gcn", ensemble=2, device="cpu", random_state=0, **SHORT)
     own.fit(nodes, y="group", edges=edges, id="id").save(tmp_path / "own")
 
     told, found = pd.read_parquet(tmp_path / "out" / "predictions.parquet"), own.to_frame()
@@ -73,7 +82,7 @@ def test_a_prior_by_name_is_an_estimator_in_python(run_command, tmp_path, prior,
     words += ["--ensemble", "1", "--device", "cpu", "--no-audit", "--out", str(tmp_path / "out"), "--json"]
     assert run_command("fit", *words).code == 0
     nodes, edges = (pd.read_csv(tmp_path / f"{name}.csv") for name in tables)
-    how = {"model": model, "prior": PRIORS[prior, outcome], "ensemble": 1, "device": "cpu"}
+    how = {"model": model, "prior": PRIORS[prior, outcome], "ensemble": 1, "device": "cpu", **SHORT}
     own = estimator_for(outcome, how).fit(nodes, y=label, edges=edges, id="id")
     loaded = load_model(tmp_path / "out")
     assert loaded.prior.name == type(own.prior).__name__

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import quick_judging
 from sklearn.metrics import roc_auc_score
 
 import g3nn
@@ -27,6 +28,16 @@ def _few_models():
     """A search that ends soon, where it is not the search that is tested."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
+        patch.setattr(*quick_judging.TREES)
+        yield
+
+
+@pytest.fixture(scope="class")
+def _short_judging():
+    """Edges are judged by models of a few epochs, where it is not the judgement that is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in quick_judging.EDGES:
+            patch.setattr(*limit)
         yield
 
 
@@ -122,6 +133,7 @@ class TestTrust:
         assert np.isfinite(found.probability).all()
 
 
+@pytest.mark.usefixtures("_short_judging")
 class TestEstimator:
     @pytest.mark.slow
     def test_validation_decides_whether_edges_are_doubted(self, noisy):
@@ -154,9 +166,8 @@ class TestEstimator:
 
     @pytest.mark.slow
     def test_without_features_beliefs_are_propagated_too(self, noisy, tmp_path):
-        found = G3NNClassifier(effort="quick", epochs=5, ensemble=1, device="cpu").fit(
-            None, known(noisy), noisy.edges, val=noisy.val
-        )
+        how = {"effort": "quick", "epochs": 5, "ensemble": 1, "device": "cpu", "label_noise": False}
+        found = G3NNClassifier(**how).fit(None, known(noisy), noisy.edges, val=noisy.val)
         tried = {entry.view: entry for entry in found.panel_ if entry.model == "propagation"}
         assert set(tried) == {f"given, {share:.0%} genuine" for share in SHARES}
         assert "propagation" in found.model_  # With so few epochs no network is much better.
@@ -164,7 +175,7 @@ class TestEstimator:
         found.save(tmp_path / "model")
         again = load_model(tmp_path / "model")
         np.testing.assert_array_equal(again.predict_proba(), found.predict_proba())
-        plain = G3NNClassifier(effort="quick", epochs=5, ensemble=1, device="cpu", denoise=False)
+        plain = G3NNClassifier(**how, denoise=False)
         plain.fit(None, known(noisy), noisy.edges, val=noisy.val)
         assert "propagation" not in {entry.model for entry in plain.panel_}
 
@@ -191,6 +202,7 @@ class TestEstimator:
         y = task.labels[:, 0].copy()
         y[task.test] = np.nan
         how = {"effort": "quick", "epochs": 5, "ensemble": 1, "device": "cpu", "denoise": True}
+        how["label_noise"] = False
         found = G3NNRegressor(**how).fit(task.features, y, task.edges, val=task.val)
         assert np.isfinite(found.predict()).all()
         assert any("genuine" in entry.view for entry in found.panel_)
@@ -228,7 +240,8 @@ class TestEstimator:
                 found = G3NNClassifier(**how, denoise=denoise).fit(X, y, tuple(pairs))
             assert found.fitted_.answerer.members[0].trust is None
         with warnings.catch_warnings(record=True) as noted:
-            G3NNClassifier(effort="quick", epochs=2, ensemble=1, device="cpu").fit(X, y, tuple(pairs))
+            how = {"effort": "quick", "epochs": 2, "ensemble": 1, "device": "cpu", "label_noise": False}
+            G3NNClassifier(**how).fit(X, y, tuple(pairs))
         assert not [one for one in noted if "denoise" in str(one.message)]
 
     @pytest.mark.slow

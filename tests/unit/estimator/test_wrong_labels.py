@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import quick_judging
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
@@ -27,6 +28,15 @@ FAST = {"effort": "quick", "epochs": 25, "ensemble": 1, "denoise": False, "devic
 
 
 MODELS = [Candidate("gcn", "elbo", {}), Candidate("mlp", "elbo", {})]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_models():
+    """Which models judge labels is tested elsewhere, and so is how well trees do."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in (quick_judging.JUDGES, quick_judging.TREES):
+            patch.setattr(*limit)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -152,11 +162,11 @@ def test_models_without_skill_expect_hardly_a_wrong_label():
 
 @pytest.fixture(scope="module")
 def many_labels():
-    """With right labels, and with three of ten wrong: as many as trees want, and as folds take."""
-    task = g3nn.synthetic(nodes=600, classes=3, degree=6, features=12, signal=1.2, labels_per_class=80, val=90, seed=5)
+    """With right labels, and with three of ten wrong: as many as folds take."""
+    task = g3nn.synthetic(nodes=500, classes=3, degree=6, features=12, signal=1.2, labels_per_class=80, val=60, seed=5)
     rng, labels = np.random.default_rng(1), task.labels.copy()
-    wrong = rng.choice(np.union1d(task.train, task.val), 99, replace=False)
-    labels[wrong] = (labels[wrong] + rng.integers(1, 3, 99)) % 3
+    wrong = rng.choice(np.union1d(task.train, task.val), 90, replace=False)
+    labels[wrong] = (labels[wrong] + rng.integers(1, 3, 90)) % 3
     return task, replace(task, labels=labels)
 
 
@@ -213,7 +223,7 @@ def test_a_corrected_fit_can_go_on(many_labels, monkeypatch):
     classifier.set_params(label_noise="auto")
     assert classifier.fitted_.corrected
     # With a limit of time labels are taken as given, and other nodes validate.
-    assert classifier.continue_fit(effort="quick", budget=5).predict_proba().shape == (600, 3)
+    assert classifier.continue_fit(effort="quick", budget=5).predict_proba().shape == (500, 3)
     assert not classifier.fitted_.corrected
 
 
@@ -225,7 +235,7 @@ def test_tags_and_estimators_as_prior_keep_their_validation_nodes(many_labels):
     given = fitted(task, model="sbm-gcn", prior=LogisticRegression(), epochs=3, label_noise=True)
     assert given.fitted_.answerer.networks[0].sharpness == 1
     tags = np.stack([task.labels == 0, task.labels == 1], axis=1).astype(float)
-    tags[np.setdiff1d(np.arange(600), np.union1d(task.train, task.val))] = np.nan
+    tags[np.setdiff1d(np.arange(500), np.union1d(task.train, task.val))] = np.nan
     classifier = G3NNClassifier(**{**FAST, "epochs": 5}, model="gcn", label_noise=True)
     classifier.fit(task.features, tags, task.edges, val=task.val)
     assert classifier.fitted_.answerer.networks[0].sharpness == 1

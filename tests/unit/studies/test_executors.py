@@ -12,18 +12,14 @@ from pathlib import Path
 
 import pytest
 import worker_jobs
+from worker_jobs import job, same_records
 
 from g3nn.base.errors import DataError, DeviceMemoryError, InputError, Problems, TrainingError
 from g3nn.graph.task import NodeTask
 from g3nn.studies import executors
 from g3nn.studies.executors import Executor, LocalExecutor, RayExecutor, make_executor, share
 from g3nn.studies.job import Job
-from g3nn.studies.records import Point, Record
-
-
-def job(lr: float = 0.1, dataset: str = "cora", setting: str = "standard", seeds: tuple[int, ...] = (0, 1)) -> Job:
-    point = Point(dataset, setting, "gcn", "elbo", {"lr": lr, "epochs": 3, "patience": 3, "hidden": 4})
-    return Job("trial", (point,) * len(seeds), seeds)
+from g3nn.studies.records import Record
 
 
 @pytest.fixture
@@ -160,18 +156,6 @@ class TestSharing:
             share("cuda", 2, {"CPU": 8.0})
 
 
-def same_records(found: Executor, expected: Executor) -> bool:
-    """Whether two places come to the same result for every job."""
-    jobs = [job(lr, seeds=seeds) for lr in (0.01, 0.1) for seeds in ((0, 1), (2, 3, 4))]
-    held = [dict(place.execute(jobs)) for place in (found, expected)]
-    assert all(set(one) == set(jobs) for one in held)
-    return all(
-        [replace(record, seconds=0) for record in held[0][one]]
-        == [replace(record, seconds=0) for record in held[1][one]]
-        for one in jobs
-    )
-
-
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Executor]:
     before = set(active_children())
@@ -272,34 +256,3 @@ def test_missing_data_turn_up_before_a_process_trains(monkeypatch):
     monkeypatch.setattr(executors, "load", load)
     with LocalExecutor("cpu", 2, worker_jobs.dies) as place, pytest.raises(DataError, match="pubmed"):
         list(place.execute([job(dataset="pubmed")]))
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Executor]:
-    ray = pytest.importorskip("ray")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("RAY_ADDRESS", raising=False)
-        with make_executor("ray", "cpu", 2) as opened:
-            yield opened
-    assert not ray.is_initialized()
-
-
-@pytest.mark.slow
-class TestCluster:
-    @pytest.mark.slow
-    def test_it_says_where_it_runs(self, cluster):
-        assert (cluster.device, cluster.workers) == ("cpu", 2)
-        assert cluster.environment() == LocalExecutor("cpu").environment()
-
-    @pytest.mark.slow
-    def test_two_workers_give_the_records_of_one(self, cluster):
-        assert same_records(cluster, LocalExecutor("cpu"))
-
-    @pytest.mark.slow
-    def test_what_goes_wrong_on_a_worker_is_said_here(self, cluster):
-        def missing(job: Job, device: str, task: NodeTask) -> list[Record]:
-            raise DataError("no such file")
-
-        with RayExecutor("cpu", 1, missing) as guest, pytest.raises(TrainingError, match=r"do a job .*: no such file"):
-            list(guest.execute([job()]))
-        assert list(cluster.execute([])) == [], "a guest leaves the cluster running"
