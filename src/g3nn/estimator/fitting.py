@@ -264,14 +264,18 @@ def _asked_about(nodes: np.ndarray, member: Member) -> Member:
 
 def _with_reserved(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer | None:
     """The members with a replica more for each reserved fold, trained as long as the others were on average; None where
-    nothing is reserved, or one of these replicas cannot be trained."""
-    if not search.reserved:
+    nothing is reserved, one of these replicas cannot be trained, or the fit was interrupted."""
+    if not search.reserved or search.progress.interrupted:
         return None
     search.progress.stage("training on other labels, to calibrate", 0.95, len(answerer.members) * len(search.reserved))
     found = []
     for member in answerer.members:
         trial = trials[member.place]
-        again = _extended(member, trial.candidate, trial.learned, search)
+        try:
+            again = _extended(member, trial.candidate, trial.learned, search)
+        except Interrupted:
+            search.notes.append("the fit was interrupted: the nodes that chose the predictions calibrate them too")
+            return None
         if again is None:
             return None
         again = replace(again.in_place_of(member), held_out=again.held_out)

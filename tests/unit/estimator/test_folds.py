@@ -21,6 +21,7 @@ from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import ModelSpec
+from g3nn.training.progress import Interrupted
 
 THREE = Classes(3)
 pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
@@ -160,6 +161,16 @@ class TestReserved:
         assert {len(one.seeds) for one in few.fitted_.answerer.networks} == {1 + 2}
         many = panel(ensemble=5).fit(graph.X, graph.y, graph.edges, val=graph.val)
         assert {len(one.seeds) for one in many.fitted_.answerer.networks} == {1}
+
+    def test_an_interrupt_leaves_the_calibration_to_those_that_chose(self, graph, monkeypatch):
+        def interrupted(*_):
+            raise Interrupted
+
+        monkeypatch.setattr(fitting, "_extended", interrupted)
+        with pytest.warns(g3nn.G3NNWarning, match="interrupted: the nodes that chose"):
+            fitted = panel(ensemble=5).fit(graph.X, graph.y, graph.edges)
+        assert {len(one.seeds) for one in fitted.fitted_.answerer.networks} <= {1, 2}
+        assert fitted.temperature_ > 0
 
     def test_two_replicas_are_too_few(self, graph):
         assert fitting._reserved(panel(ensemble=2).fit(graph.X, graph.y, graph.edges).fitted_.problem) == ()
