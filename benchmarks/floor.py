@@ -141,7 +141,7 @@ def packed(name: str) -> Path:
 
 
 def data(name: str) -> Data:
-    if packed(name).is_file():
+    if "G3NN_FLOOR" in os.environ and packed(name).is_file():
         with np.load(packed(name)) as parts:
             return Data(parts["features"], parts["edges"], parts["labels"], float(parts["shown"]))
     if name.startswith("example-"):

@@ -57,7 +57,7 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
 
     notes: gets what the caller should know. known: what was tried before, in an earlier fit to the same problem."""
     lean = None if known else _lean(problem)
-    search = _with_beliefs(problem, _search(problem, progress, notes))
+    search = _with_beliefs(problem, _search(problem, progress, notes, bool(known)))
     if lean is not None:
         common = {**search.common, "epochs": min(_EPOCHS, int(search.common["epochs"])), "keep": LAST}
         view, seeds = dict(list(search.views.items())[:1]), search.seeds[:_REPLICAS]
@@ -190,9 +190,10 @@ def _chosen(
     if honest is None:
         answerer = answerer.calibrated_by(task.val, task, len(trials), optimism)
     else:
-        answerer = honest.calibrated_by(search.calibrating, task)
+        # Nodes that the caller gave are among these, and have chosen.
+        answerer = honest.calibrated_by(search.calibrating, task, 1 if search.folds else len(trials))
     base = answerer.calibrations["linked"].scaling.base
-    count = len(np.unique(task.val))
+    count = len(np.unique(task.val if honest is None else search.calibrating))
     if len(trials) > 1 and count >= FEW_VALIDATION_NODES and base is not None and base.sum() > _MOST_DOUBT:
         search.notes.append(
             f"{count} validation nodes hardly tell this model from chance: probabilities are mostly "
@@ -264,8 +265,10 @@ def _asked_about(nodes: np.ndarray, member: Member) -> Member:
 
 def _with_reserved(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer | None:
     """The members with a replica more for each reserved fold, trained as long as the others were on average; None where
-    nothing is reserved, one of these replicas cannot be trained, or the fit was interrupted."""
-    if not search.reserved or search.progress.interrupted:
+    nothing is reserved, edges are doubted, whose weights have heard all labels that do not validate, one of these
+    replicas cannot be trained, or the fit was interrupted."""
+    doubted = any(member.trust is not None for member in answerer.members)
+    if not search.reserved or doubted or search.progress.interrupted:
         return None
     search.progress.stage("training on other labels, to calibrate", 0.95, len(answerer.members) * len(search.reserved))
     found = []
@@ -277,6 +280,9 @@ def _with_reserved(answerer: Answerer, trials: Sequence[Trial], search: Search) 
             search.notes.append("the fit was interrupted: the nodes that chose the predictions calibrate them too")
             return None
         if again is None:
+            search.notes.append(
+                f"{member.name} diverged on other labels: the nodes that chose the predictions calibrate them"
+            )
             return None
         again = replace(again.in_place_of(member), held_out=again.held_out)
         found.append(_asked_about(np.union1d(search.task.val, search.calibrating), again))
@@ -294,7 +300,10 @@ def _extended(
     plan = candidate.plan(search.common, search.seeds[len(search.choosing) :], search.device)
     plan = plan.for_all_labels(max(int(np.median(learned.best_epoch)), 1))
     each = zip(plan.seeds, search.reserved_parts(task), strict=True)
-    more = [replace(plan, seeds=(seed,)).fit(part, search.progress, weights) for seed, (part, weights) in each]
+    more = [
+        replace(plan, seeds=(seed,)).fit(replace(part, val=part.val[:0]), search.progress, weights)
+        for seed, (part, weights) in each
+    ]
     if any("diverged" in one.status for one in more):
         return None
     assert isinstance(member, Network)
@@ -313,7 +322,8 @@ def _with_beliefs(problem: FitProblem, search: Search) -> Search:
     return replace(search, task=replace(task, beliefs=beliefs), prior=prior)
 
 
-def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
+def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bool = False) -> Search:
+    """goes_on: whether replicas that have been trained before are compared too, perhaps on all folds."""
     parameters, task, seen = problem.parameters, problem.task, problem.seen
     weights = None if problem.weights is None else problem.weights[seen]
     task = replace(task, val=repeated(task.val, weights))
@@ -324,7 +334,7 @@ def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
         effort = replace(effort, replicas=max(effort.replicas, _FEWEST_FOLDS))
     limited = effort.limited(parameters["budget"], task, device.type == "cpu")
     # Where time is short, the labels that choose have to calibrate as well.
-    kept = () if limited.large or parameters["budget"] is not None else _reserved(problem)
+    kept = () if limited.large or goes_on or parameters["budget"] is not None else _reserved(problem)
     reserved = [repeated(np.searchsorted(seen, fold), weights) for fold in kept]
     folds = folds[: max(len(folds) - len(reserved), 0)]
     return Search(
@@ -355,8 +365,9 @@ def _reserved(problem: FitProblem) -> tuple[np.ndarray, ...]:
         return ()
     labels = replace(problem.labels, values=without_labels_of(problem.labels.values, problem.val))
     rng = np.random.RandomState(problem.seeds[0] % 2**32)
-    drawn = problem.outcome.folds(labels, _FOLD, rng, Problems())[-most:]
-    return drawn if sum(map(len, drawn)) > len(problem.val) else ()
+    drawn = problem.outcome.folds(labels, _FOLD, rng, Problems())
+    last = drawn[-most:] if len(drawn) >= _FEWEST_TO_RESERVE else ()
+    return last if sum(map(len, last)) > len(problem.val) else ()
 
 
 def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
@@ -401,8 +412,9 @@ def _trials(
     replicas = min(search.effort.replicas, len(search.choosing))
     count = sum(map(len, search.folds[:replicas])) or len(problem.val)
     if count < FEW_VALIDATION_NODES:
+        roles = "to choose a model" if search.reserved else "both to choose a model and to calibrate it"
         notes.append(
-            f"{count} validation nodes serve both to choose a model and to calibrate it: both will be rough. "
+            f"{count} validation nodes serve {roles}: that will be rough. "
             f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model"
         )
     trials = search.panel(models, simple, known)
@@ -451,7 +463,8 @@ def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     assert isinstance(trial.learned, FitResult)
     epochs = int(np.median(trial.learned.best_epoch))
     share = 1.0 if member.trust is None else member.trust.share
-    plan = trial.candidate.plan(search.common, trial.learned.seeds, search.device).for_all_labels(epochs)
+    # As many as are in the mixture now, since its sharpness is theirs.
+    plan = trial.candidate.plan(search.common, member.seeds, search.device).for_all_labels(epochs)
     result = plan.fit(search.seen(member.view.name, member.beliefs, share), search.progress, search.weights)
     sound = [place for place, status in enumerate(result.status) if status != "diverged"]
     if not sound:

@@ -111,7 +111,8 @@ class Search:
         folds = tuple(np.setdiff1d(labelled, one.nodes) for one in others[: min(_MOST_FOLDS, len(self.seeds))])
         folds = tuple(repeated(fold, self.weights) for fold in folds)
         if not folds or min(len(np.unique(fold)) for fold in folds) < _FEWEST_IN_FOLD:
-            return replace(self, corrected=judged, reserved=())
+            every = (*self.folds, *self.reserved) if self.folds else ()
+            return replace(self, corrected=judged, folds=every, reserved=())
         task = replace(self.task, train=np.setdiff1d(labelled, folds[0]), val=folds[0])
         given = replace(self, task=task, corrected=judged, reserved=())
         return replace(given, folds=folds, others=others, at_once=len(self.seeds))
@@ -125,8 +126,7 @@ class Search:
     def _never_validate(self) -> np.ndarray:
         """The training nodes by which no replica validates: models that are not trained for each fold know them."""
         used = self.folds if self.others else self.folds[: min(self.effort.replicas, len(self.choosing))]
-        held = (*used, *self.reserved)
-        return np.setdiff1d(self.task.train, np.concatenate(held)) if held else self.task.train
+        return np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -170,8 +170,6 @@ class Search:
 
     def held_out(self, seeds: Sequence[int]) -> np.ndarray | None:
         """(R, n): labelled nodes that other replicas train on, but not this one; None if there are none."""
-        if not self.folds and not self.reserved:
-            return None
         found = np.zeros((len(seeds), self.task.num_nodes), dtype=bool)
         reserved = dict(zip(self.seeds[len(self.choosing) :], self.reserved, strict=True))
         for row, seed in zip(found, seeds, strict=True):
@@ -179,7 +177,7 @@ class Search:
                 row[reserved[seed]] = True
             elif self.folds:
                 row[self.folds[self.fold(seed)]] = True
-        return found
+        return found if found.any() else None
 
     @property
     def calibrating(self) -> np.ndarray:

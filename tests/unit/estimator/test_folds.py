@@ -21,7 +21,8 @@ from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import ModelSpec
-from g3nn.training.progress import Interrupted
+from g3nn.queries.edge_trust import EdgeTrust
+from g3nn.training.progress import Course, Interrupted
 
 THREE = Classes(3)
 pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
@@ -54,6 +55,13 @@ class TestFolds:
         labels, found = folds(10, 20, 5)
         alone = Classes.hold_out(labels, 0.2, np.random.RandomState(0), Problems())
         np.testing.assert_array_equal(found[0], alone)
+
+    def test_rare_classes_are_in_other_folds_by_turns(self):
+        labels, found = folds(8, 20, 8)
+        shares = np.array([np.bincount(labels.values[fold], minlength=3) for fold in found])
+        assert shares[0].tolist() == [2, 4, 2]
+        assert shares.sum(0).tolist() == [8, 20, 8]
+        assert (shares[:, 0] == 0).argmax() != (shares[:, 2] == 0).argmax()
 
     def test_a_class_always_keeps_a_label_to_train_on(self):
         labels, found = folds(1, 2, 9, share=0.6)
@@ -169,8 +177,19 @@ class TestReserved:
         monkeypatch.setattr(fitting, "_extended", interrupted)
         with pytest.warns(g3nn.G3NNWarning, match="interrupted: the nodes that chose"):
             fitted = panel(ensemble=5).fit(graph.X, graph.y, graph.edges)
-        assert {len(one.seeds) for one in fitted.fitted_.answerer.networks} <= {1, 2}
+        last = fitted.fitted_.problem.seeds[-2:]
+        assert not any(set(one.seeds) & set(last) for one in fitted.fitted_.answerer.networks)
         assert fitted.temperature_ > 0
+
+    def test_where_edges_are_doubted_those_that_chose_calibrate(self, searched):
+        fitted, trust = searched.fitted_, EdgeTrust(0.5, searched.task_.edges, np.zeros(searched.task_.num_edges))
+        search = fitting._search(fitted.problem, Course(), [])
+        member = replace(fitted.answerer.members[0], trust=trust)
+        assert search.reserved
+        assert fitting._with_reserved(replace(fitted.answerer, members=(member,)), fitted.trials, search) is None
+
+    def test_a_fit_that_goes_on_compares_replicas_on_every_fold(self, searched):
+        assert not fitting._search(searched.fitted_.problem, Course(), [], goes_on=True).reserved
 
     def test_two_replicas_are_too_few(self, graph):
         assert fitting._reserved(panel(ensemble=2).fit(graph.X, graph.y, graph.edges).fitted_.problem) == ()

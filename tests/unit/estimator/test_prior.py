@@ -24,7 +24,7 @@ from g3nn.model.generative import ModelSpec
 from g3nn.model.posteriors import POSTERIORS
 from g3nn.model.tabular import CrossFitted
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(new nodes have no edge|validation nodes serve both)")
+pytestmark = pytest.mark.filterwarnings("ignore:.*(new nodes have no edge|validation nodes serve)")
 
 NEW = np.array([[150, 151, 150], [0, 1, 151]])
 

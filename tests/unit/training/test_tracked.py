@@ -178,7 +178,7 @@ def test_a_training_that_goes_on_from_a_checkpoint_is_told_from_its_beginning(le
     assert [epoch for epoch, _ in listener.runs[0].rows] == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.filterwarnings("ignore:.* validation nodes serve both")
+@pytest.mark.filterwarnings("ignore:.* validation nodes serve")
 def test_an_estimator_tells_of_every_training_with_its_stage(learnable):
     known = np.isin(np.arange(learnable.num_nodes), [*learnable.train, *learnable.val])
     labels = np.where(known, learnable.labels, -1)

@@ -140,14 +140,17 @@ class Classes(Outcome):
         cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems
     ) -> tuple[np.ndarray, ...]:
         """Each has a share of each class: at least one node, and never all of them. So it is none of a class with one
-        label, and rare classes are not in every fold."""
+        label, and rare classes are not in every fold: in the first, and in others by turns."""
         _check_classes("y", labels, labels.labelled, problems)
         counts = np.bincount(labels.values[labels.labelled], minlength=len(labels.names))
-        chosen: list[list[np.ndarray]] = [[] for _ in range(int(1 / share))]
-        for k, count in enumerate(counts.tolist()):
-            size = min(max(1, round(share * count)), count - 1)
+        sizes = np.minimum(np.maximum(1, np.rint(share * counts).astype(np.int64)), counts - 1)
+        most = int((-(-counts // np.maximum(sizes, 1)))[sizes > 0].max(initial=1))
+        chosen: list[list[np.ndarray]] = [[] for _ in range(min(int(1 / share), most))]
+        for k, (count, size) in enumerate(zip(counts.tolist(), sizes.tolist(), strict=True)):
             order = rng.permutation(np.flatnonzero(labels.values == k))
-            for place, fold in enumerate(chosen):
+            first, *others = chosen
+            turn = 0 if size * len(chosen) <= count else k % max(len(others), 1)
+            for place, fold in enumerate([first, *others[turn:], *others[:turn]]):
                 fold.append(order[place * size : (place + 1) * size])
         found = [np.sort(np.concatenate(fold)) for fold in chosen]
         return tuple(fold for place, fold in enumerate(found) if place == 0 or len(fold))
