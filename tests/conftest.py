@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import torch
 
 import g3nn
+from g3nn.estimator.effort import EFFORTS
 from g3nn.graph.task import NodeTask
 from g3nn.kernels import backend
 
@@ -144,4 +145,14 @@ def edges_judged_quickly() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for limit in quick_judging.EDGES:
             patch.setattr(*limit)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_models() -> Iterator[None]:
+    """A search that ends soon, where it is not the search that is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, effort in quick_judging.FEW_MODELS.items():
+            patch.setitem(EFFORTS, name, effort)
+        patch.setattr(*quick_judging.TREES)
         yield

@@ -32,10 +32,11 @@ QUICK_JUDGING = f"""
 import sys
 sys.path.append({str(ROOT / "tests" / "support")!r})
 import quick_judging
-for limit in quick_judging.LABELS + quick_judging.EDGES:
+for limit in [*quick_judging.LABELS, *quick_judging.EDGES, quick_judging.TREES]:
     setattr(*limit)
+quick_judging.EFFORTS.update(quick_judging.FEW_MODELS)
 """
-"""Tutorials run as written, but labels and edges are judged quickly."""
+"""Tutorials run as written, but labels and edges are judged quickly, and panels are small."""
 
 pytestmark = pytest.mark.slow
 

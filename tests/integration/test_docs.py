@@ -2,8 +2,8 @@
 
 Tutorials and directives are run when the site is built, see tests/browser/test_site.py. The tables below are the only
 differences from what the reader sees: limits that keep a command short, commands that are parsed but not run, and the
-files and arrays the reader is supposed to have. Labels and edges are judged quickly. A block in no known language, or
-with a program that is not known here, fails.
+files and arrays the reader is supposed to have. Labels and edges are judged quickly, and panels are small. A block in
+no known language, or with a program that is not known here, fails.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import g3nn.testing
 from g3nn.cli import COMMANDS, command
 from g3nn.graph.datasets import ALL_DATASETS
 
-pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly")
+pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly", "few_models")
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

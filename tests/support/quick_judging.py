@@ -1,10 +1,13 @@
-"""Labels and edges are judged by small models that train for a few epochs: for tests of what becomes of a judgement."""
+"""Labels and edges are judged by small models that train for a few epochs, and panels are small: for tests of what
+becomes of a judgement or of a choice."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from g3nn.estimator import panel
+from g3nn.estimator.effort import EFFORTS
 from g3nn.model.tabular.models import boosted_trees
 from g3nn.queries import GraphAudit, edge_trust, wrong_labels
 
@@ -26,3 +29,8 @@ def _short_fit(*given: Any, **options: Any) -> GraphAudit:
 
 EDGES = [(edge_trust, "_EPOCHS", 20), (GraphAudit, "fit", _short_fit)]
 """What is set: an object, the name of an attribute and its value."""
+
+FEW_MODELS = {
+    name: replace(EFFORTS[name], views=1, models=3, leading=2, varied=0, kept=2) for name in ("quick", "default")
+}
+"""Efforts by name, for `EFFORTS`."""

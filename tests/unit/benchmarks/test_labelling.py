@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import g3nn
 from g3nn.queries import Situation, choose
 
-pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly")
+pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly", "few_models")
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 MODULES = (

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from g3nn.cli import fit_tables
+from g3nn.estimator import estimator_for
 from g3nn.queries import GraphAudit
 
 
@@ -21,3 +23,13 @@ def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
         return in_earnest(*words, epochs=3, **options)
 
     monkeypatch.setattr(GraphAudit, "fit", fit)
+
+
+@pytest.fixture
+def few_epochs(monkeypatch: pytest.MonkeyPatch) -> int:
+    """For `g3nn fit`, which leaves their number to the estimator: where it does not matter how good the answers are."""
+    short = 30
+    monkeypatch.setattr(
+        fit_tables, "estimator_for", lambda kind, given: estimator_for(kind, {"epochs": short, **given})
+    )
+    return short

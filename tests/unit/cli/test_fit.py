@@ -18,7 +18,7 @@ from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.frames import export
 from g3nn.graph.tables.remarks import Remarks
 
-pytestmark = pytest.mark.usefixtures("short_audit")
+pytestmark = pytest.mark.usefixtures("short_audit", "few_epochs")
 
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 

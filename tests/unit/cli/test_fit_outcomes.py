@@ -13,7 +13,7 @@ from small_tables import Columns, edge_columns, node_columns, write
 
 from g3nn.estimator import load_model
 
-pytestmark = pytest.mark.usefixtures("short_audit")
+pytestmark = pytest.mark.usefixtures("short_audit", "few_epochs")
 
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 

@@ -11,23 +11,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from small_tables import edge_columns, node_columns, write
 
-from g3nn.cli import fit_tables
 from g3nn.estimator import G3NNClassifier, estimator_for, load_model
 
-
-@pytest.fixture(autouse=True)
-def few_epochs(monkeypatch):
-    """For the command line, where nobody chooses their number: how good the answers are is not the question."""
-    monkeypatch.setattr(fit_tables, "estimator_for", lambda kind, given: estimator_for(kind, {**given, **SHORT}))
-
-
-SHORT = {"epochs": 20}
 NAMES = ["prob_art", "prob_law", "prob_tea"]
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
-def test_the_command_line_and_python(run_command, tmp_path):
+def test_the_command_line_and_python(run_command, few_epochs, tmp_path):
     columns = node_columns()
     columns["age"][4], columns["city"][9] = None, "n/a"
     columns["since"] = [f"2020-0{1 + row % 9}-17" for row in range(60)]
@@ -37,7 +28,7 @@ def test_the_command_line_and_python(run_command, tmp_path):
     words = ("--id", "id", "--label", "group", "--model", "sbm-gcn", "--ensemble", "2", "--device", "cpu", "--no-audit")
     assert run_command("fit", *files, *words, "--out", str(tmp_path / "out"), "--json").code == 0
     nodes, edges = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("nodes", "edges"))
-    own = G3NNClassifier("sbm-gcn", ensemble=2, device="cpu", random_state=0, **SHORT)
+    own = G3NNClassifier("sbm-gcn", ensemble=2, device="cpu", random_state=0, epochs=few_epochs)
     own.fit(nodes, y="group", edges=edges, id="id").save(tmp_path / "own")
 
     told, found = pd.read_parquet(tmp_path / "out" / "predictions.parquet"), own.to_frame()
@@ -73,7 +64,7 @@ PRIORS = {
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 @pytest.mark.parametrize(("prior", "outcome"), PRIORS)
-def test_a_prior_by_name_is_an_estimator_in_python(run_command, tmp_path, prior, outcome):
+def test_a_prior_by_name_is_an_estimator_in_python(run_command, few_epochs, tmp_path, prior, outcome):
     label, model = ("group", "sbm-gcn") if outcome == "classes" else ("age", "near-gcn")
     tables = {"nodes": node_columns(), "edges": edge_columns()}
     words = ["--id", "id", "--label", label, "--outcome", outcome, "--model", model, "--prior", prior]
@@ -82,7 +73,7 @@ def test_a_prior_by_name_is_an_estimator_in_python(run_command, tmp_path, prior,
     words += ["--ensemble", "1", "--device", "cpu", "--no-audit", "--out", str(tmp_path / "out"), "--json"]
     assert run_command("fit", *words).code == 0
     nodes, edges = (pd.read_csv(tmp_path / f"{name}.csv") for name in tables)
-    how = {"model": model, "prior": PRIORS[prior, outcome], "ensemble": 1, "device": "cpu", **SHORT}
+    how = {"model": model, "prior": PRIORS[prior, outcome], "ensemble": 1, "device": "cpu", "epochs": few_epochs}
     own = estimator_for(outcome, how).fit(nodes, y=label, edges=edges, id="id")
     loaded = load_model(tmp_path / "out")
     assert loaded.prior.name == type(own.prior).__name__

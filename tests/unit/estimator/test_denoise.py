@@ -20,16 +20,10 @@ from g3nn.estimator.search import Search
 from g3nn.model.generative import ModelSpec
 from g3nn.queries.edge_trust import SHARES, EdgeTrust, edge_trust
 
-pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_models():
-    """A search that ends soon, where it is not the search that is tested."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
-        patch.setattr(*quick_judging.TREES)
-        yield
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning"),
+    pytest.mark.usefixtures("few_models"),
+]
 
 
 @pytest.fixture(scope="class")
