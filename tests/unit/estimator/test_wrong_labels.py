@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import quick_judging
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
@@ -22,21 +21,15 @@ from g3nn.queries.wrong_labels import JudgedLabels, judged_labels
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 
-pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning"),
+    pytest.mark.usefixtures("few_models"),
+]
 
 FAST = {"effort": "quick", "epochs": 25, "ensemble": 1, "denoise": False, "device": "cpu"}
 
 
 MODELS = [Candidate("gcn", "elbo", {}), Candidate("mlp", "elbo", {})]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick_models():
-    """Which models judge labels is tested elsewhere, and so is how well trees do."""
-    with pytest.MonkeyPatch.context() as patch:
-        for limit in (quick_judging.JUDGES, quick_judging.TREES):
-            patch.setattr(*limit)
-        yield
 
 
 @pytest.fixture(scope="module")

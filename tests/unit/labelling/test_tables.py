@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import quick_judging
 from label_desk import SHOWN, people
 from small_tables import node_columns, write
 
@@ -100,6 +101,7 @@ def test_few_labels_never_make_a_learner_sure(tmp_path):
 
 @pytest.mark.slow
 def test_labels_that_were_made_wrong_are_to_be_looked_at_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(*quick_judging.JUDGES)
     monkeypatch.setattr("g3nn.estimator.G3NNClassifier", partial(G3NNClassifier, "gcn", epochs=20, ensemble=1))
     learner = ClassifierLearner(read(tmp_path), "group", device="cpu")
     names, planted = node_columns(labelled=45)["group"], {5, 16, 27, 38}
