@@ -265,10 +265,10 @@ def _asked_about(nodes: np.ndarray, member: Member) -> Member:
 
 def _with_reserved(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer | None:
     """The members with a replica more for each reserved fold, trained as long as the others were on average; None where
-    nothing is reserved, edges are doubted, whose weights have heard all labels that do not validate, one of these
-    replicas cannot be trained, or the fit was interrupted."""
-    doubted = any(member.trust is not None for member in answerer.members)
-    if not search.reserved or doubted or search.progress.interrupted:
+    nothing is reserved, one of these replicas cannot be trained, or the fit was interrupted.
+
+    Weights of edges have heard the reserved labels: without these there would be too few to learn them from."""
+    if not search.reserved or search.progress.interrupted:
         return None
     search.progress.stage("training on other labels, to calibrate", 0.95, len(answerer.members) * len(search.reserved))
     found = []
@@ -296,7 +296,7 @@ def _extended(
         task = search.seen(candidate.view)
         parts = search.parts(task) + search.reserved_parts(task)
         return candidate.train(parts, member.view, search.outcome, search.seeds[0])
-    task = search.seen(candidate.view, candidate.beliefs, candidate.trust)
+    task = member.seen(search.task, search.outcome)
     plan = candidate.plan(search.common, search.seeds[len(search.choosing) :], search.device)
     plan = plan.for_all_labels(max(int(np.median(learned.best_epoch)), 1))
     each = zip(plan.seeds, search.reserved_parts(task), strict=True)

@@ -181,12 +181,15 @@ class TestReserved:
         assert not any(set(one.seeds) & set(last) for one in fitted.fitted_.answerer.networks)
         assert fitted.temperature_ > 0
 
-    def test_where_edges_are_doubted_those_that_chose_calibrate(self, searched):
-        fitted, trust = searched.fitted_, EdgeTrust(0.5, searched.task_.edges, np.zeros(searched.task_.num_edges))
+    def test_weights_of_edges_stay(self, searched):
+        fitted = searched.fitted_
         search = fitting._search(fitted.problem, Course(), [])
-        member = replace(fitted.answerer.members[0], trust=trust)
-        assert search.reserved
-        assert fitting._with_reserved(replace(fitted.answerer, members=(member,)), fitted.trials, search) is None
+        place = next(at for at, trial in enumerate(fitted.trials) if trial.complete and not trial.candidate.simple)
+        trust = EdgeTrust(0.5, searched.task_.edges, np.full(searched.task_.num_edges, -1.0))
+        member = replace(fitting._member(fitted.trials[place], place, search), trust=trust)
+        found = fitting._with_reserved(replace(fitted.answerer, members=(member,)), fitted.trials, search)
+        assert found.members[0].trust is trust
+        assert set(search.seeds[-2:]) <= set(found.members[0].seeds)
 
     def test_a_fit_that_goes_on_compares_replicas_on_every_fold(self, searched):
         assert not fitting._search(searched.fitted_.problem, Course(), [], goes_on=True).reserved
