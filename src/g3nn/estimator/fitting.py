@@ -267,7 +267,7 @@ def _with_reserved(answerer: Answerer, trials: Sequence[Trial], search: Search) 
     """The members with a replica more for each reserved fold, trained as long as the others were on average; None where
     nothing is reserved, one of these replicas cannot be trained, or the fit was interrupted.
 
-    Weights of edges have heard the reserved labels: without these there would be too few to learn them from."""
+    Weights of edges depend on the reserved labels too: without these there would be too few to learn them from."""
     if not search.reserved or search.progress.interrupted:
         return None
     search.progress.stage("training on other labels, to calibrate", 0.95, len(answerer.members) * len(search.reserved))
