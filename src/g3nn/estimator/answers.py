@@ -24,9 +24,6 @@ _STEPS = 20
 """A weight in one half is a multiple of about one over this."""
 _SMALLEST = 0.03
 """Members below this weight are dropped."""
-_REPEATS, _FEWEST = 3, 60
-"""How often validation nodes are halved to see how optimistic they are, and how many that takes: with fewer it would be
-mostly chance."""
 
 
 def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
@@ -55,32 +52,6 @@ def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
     total[np.argsort(-total, kind="stable")[most:]] = 0.0
     total[total < _SMALLEST * total.sum()] = 0.0
     return total / total.sum()
-
-
-def mixture_optimism(answers: Sequence[np.ndarray], labels: np.ndarray, outcome: Outcome) -> float:
-    """How many times higher the temperature of a mixture is, but at least 1, on nodes that did not choose its weights.
-
-    answers: (m, width) of each member about m validation nodes. A mixture is made with one half of them and asked about
-    the other.
-    """
-    if not outcome.pooled or len(labels) < _FEWEST:
-        # The temperature of a count moves its mean too, which is no less right for being chosen.
-        return 1.0
-
-    def mixture(nodes: np.ndarray) -> np.ndarray:
-        """(m, width): as these nodes would have it."""
-        temperatures = [outcome.temperature(one[nodes], labels[nodes]) for one in answers]
-        scaled = [outcome.scaled(one, Scaling(t)) for one, t in zip(answers, temperatures, strict=True)]
-        weights = member_weights(np.stack([outcome.label_log_prob(one[nodes], labels[nodes]) for one in scaled]))
-        heard = np.flatnonzero(weights)
-        return outcome.weighted([scaled[place] for place in heard], weights[heard])
-
-    rng = np.random.default_rng(0)
-    orders = [rng.permutation(len(labels)) for _ in range(_REPEATS)]
-    halves = [half for order in orders for half in ((order[::2], order[1::2]), (order[1::2], order[::2]))]
-    unseen = np.concatenate([mixture(half)[rest] for half, rest in halves])
-    honest = outcome.temperature(unseen, labels[np.concatenate([rest for _, rest in halves])])
-    return max(1.0, honest / outcome.temperature(mixture(np.arange(len(labels))), labels))
 
 
 def _greedy(densities: np.ndarray) -> np.ndarray:
@@ -127,15 +98,13 @@ class Calibration:
         answer: np.ndarray,
         labels: np.ndarray,
         nodes: np.ndarray,
-        optimism: float = 1.0,
         tried: int = 1,
     ) -> Calibration:
-        """By answers and labels of `nodes`, of which some may count more than once in the scaling. optimism: how much
-        higher the temperature has to be than these nodes say, since they chose the members, of as many models as were
-        `tried`."""
+        """By answers and labels of `nodes`, of which some may count more than once in the scaling. tried: how many
+        models were compared by these labels."""
         scaling = outcome.fit_scaling(answer, labels, nodes)
         _, once, counts = np.unique(nodes, return_index=True, return_counts=True)
-        scaling = outcome.with_doubt(scaling, Validated(answer[once], labels[once], counts), tried, optimism)
+        scaling = outcome.with_doubt(scaling, Validated(answer[once], labels[once], counts), tried)
         return cls.by(outcome, scaling, answer[once], labels[once])
 
 
@@ -163,31 +132,25 @@ class Answerer:
         return [member for member in self.members if isinstance(member, Network)]
 
     @classmethod
-    def choose(
-        cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device
-    ) -> tuple[Answerer, tuple[float, float]]:
-        """The members that have a weight by the validation nodes: with their edges, and again without. Then how
-        optimistic these nodes are about the mixture, with their edges and without."""
+    def choose(cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device) -> Answerer:
+        """The members that have a weight by the validation nodes: with their edges, and again without."""
         without_edges = task.without_edges_of(task.val)
         with enough_for(task.extent), torch.no_grad():
             members = [_for_isolated(member, without_edges, outcome, device) for member in members]
-            members, *optimism = _weighted(members, task, without_edges, outcome, device)
-        return cls(tuple(members), outcome, device, {}), (optimism[0], optimism[1])
+            members = _weighted(members, task, without_edges, outcome, device)
+        return cls(tuple(members), outcome, device, {})
 
-    def calibrated_by(
-        self, nodes: np.ndarray, task: NodeTask, tried: int = 1, optimism: tuple[float, float] = (1.0, 1.0)
-    ) -> Answerer:
+    def calibrated_by(self, nodes: np.ndarray, task: NodeTask, tried: int = 1) -> Answerer:
         """With calibrations by the labels of some nodes, (m,): with their edges, and again without; if nodes have
-        scores of their own, also as if these were new. tried: how many models were compared by these labels, and
-        optimism: see `choose`; both are 1 for labels that chose nothing."""
+        scores of their own, also as if these were new. tried: how many models were compared by these labels."""
         labels, without_edges = task.labels[nodes], task.without_edges_of(nodes)
         alone = self(without_edges).answer[nodes]
-        isolated = Calibration.fit(self.outcome, alone, labels, nodes, optimism[1], tried)
+        isolated = Calibration.fit(self.outcome, alone, labels, nodes, tried)
 
         def calibration(answers: Answers, where: np.ndarray) -> Calibration:
             """By those of the nodes that are `where`."""
             parts = (answers.answer[nodes[where]], labels[where], nodes[where])
-            return Calibration.fit(self.outcome, *parts, optimism[0], tried)
+            return Calibration.fit(self.outcome, *parts, tried)
 
         # Where scores are inferred, what they are worth without is known by not inferring them.
         bare = replace(self, members=tuple(replace(one, infers=False) for one in self.members))
@@ -230,9 +193,8 @@ class Answerer:
         return np.any(masks, axis=0) if masks else None
 
     def asked_by_all(self) -> Answerer:
-        """Every replica is asked about every node. What they say about nodes of their training is no honest answer, but
-        other graphs have none of those."""
-        return replace(self, members=tuple(replace(member, held_out=None) for member in self.members))
+        """See `Member.asked_by_all`."""
+        return replace(self, members=tuple(member.asked_by_all() for member in self.members))
 
     def within(self, nodes: np.ndarray, n: int) -> Answerer:
         """For a graph of n nodes, of which those that training knew are `nodes`."""
@@ -335,11 +297,10 @@ def _stopping_cost(member: Member, nodes: int) -> float:
 
 def _weighted(
     members: Sequence[Member], task: NodeTask, without_edges: NodeTask, outcome: Outcome, device: torch.device
-) -> tuple[list[Member], float, float]:
-    """With temperatures and weights; members without any weight are dropped. Then how optimistic the validation
-    nodes are about the mixture, with their edges and without."""
+) -> list[Member]:
+    """With temperatures and weights; members without any weight are dropped."""
     if len(members) == 1:
-        return list(members), 1.0, 1.0
+        return [replace(members[0], weight=1.0, isolated_weight=1.0)]
     val, labels = task.val, task.labels[task.val]
     answers = [member.answers(task, None, device, outcome).answer[val] for member in members]
     temperatures = [outcome.temperature(answer, labels) for answer in answers]
@@ -357,5 +318,4 @@ def _weighted(
     ]
     shares = zip(members, weights(answers), weights(alone), strict=True)
     found = [replace(member, weight=weight, isolated_weight=isolated) for member, weight, isolated in shares]
-    found = sorted((one for one in found if one.weight or one.isolated_weight), key=lambda one: -one.weight)
-    return found, mixture_optimism(answers, labels, outcome), mixture_optimism(alone, labels, outcome)
+    return sorted((one for one in found if one.weight or one.isolated_weight), key=lambda one: -one.weight)

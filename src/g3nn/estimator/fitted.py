@@ -54,8 +54,8 @@ class Fitted:
               nodes in the end; corrected: on what labels probably are.
     problem:  what the fit was asked for, with the latest labels, and trials: what was tried, from which a search or
               an update can go on. updated: whether labels have come in since then, which these have not seen.
-              held_back: (n,) nodes whose answers came only from replicas that were not trained on them. None of these
-              is saved.
+              None of these is saved.
+    held_back: (n,) nodes whose answers came only from replicas that were not trained on them.
     """
 
     columns: np.ndarray

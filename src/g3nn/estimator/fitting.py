@@ -15,7 +15,7 @@ from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
+from g3nn.estimator.members import Member, Network, Tabular, alike, beliefs_about
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
@@ -29,6 +29,7 @@ from g3nn.queries.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.options import LAST
+from g3nn.training.plan import Plan
 from g3nn.training.progress import Course, Interrupted
 
 _LEAN = "sbm-appnp"
@@ -38,9 +39,9 @@ _LABELS, _EDGES = 6.0, 20
 _EPOCHS, _REPLICAS = 60, 3
 """Early stopping is off: with so few validation nodes its timing is noise, and a network that stopped at another time
 would not say how certain the final one may be."""
-_MOST_RESERVED, _FEWEST_TO_RESERVE, _FOLD = 2, 4, 0.2
-"""Folds that calibrate what the others chose, of how many at least, and their share of labels that are not divided yet.
-With fewer folds, which are those of three labels of a class, one of them says too little."""
+_FOLD, _ENOUGH_TO_CROSS = 0.2, 0.5
+"""The share of labels in a fold, where these are not divided yet; and how many times the given validation nodes they
+must be to judge instead of them."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
 _FEWEST_FOLDS = 2
@@ -57,13 +58,12 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
 
     notes: gets what the caller should know. known: what was tried before, in an earlier fit to the same problem."""
     lean = None if known else _lean(problem)
-    search = _with_beliefs(problem, _search(problem, progress, notes, bool(known)))
+    search = _with_beliefs(problem, _search(problem, progress, notes))
     if lean is not None:
         common = {**search.common, "epochs": min(_EPOCHS, int(search.common["epochs"])), "keep": LAST}
         view, seeds = dict(list(search.views.items())[:1]), search.seeds[:_REPLICAS]
         # With one candidate none of the folds chooses anything.
-        search = replace(search, folds=(*search.folds, *search.reserved), reserved=())
-        search = replace(search, views=view, common=common, seeds=seeds, at_once=len(seeds))
+        search = replace(search, views=view, common=common, seeds=seeds, at_once=len(seeds), crossed=())
     with _quiet_without_edges(search):
         judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
         trials = _trials(problem, problem.candidates if lean is None else (lean,), search, known)
@@ -73,7 +73,7 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
         trials = [search.judged_alike(trial) for trial in trials]
         # Members that answer in the end have trained on all labels if replicas validated on folds of wrong ones.
         val = problem.val if search.others else problem.seen[np.unique(search.task.val)]
-        trained_on = problem.labels.labelled if search.folds else problem.train
+        trained_on = np.setdiff1d(problem.labels.labelled, problem.given) if search.folds else problem.train
         again = problem.parameters["refit"] or lean is not None
         refitted = search.corrected is not None or bool(again and len(problem.val))
         if refitted:
@@ -185,15 +185,18 @@ def _chosen(
         return search, answerer, (math.nan, math.nan)
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
-    answerer, optimism = Answerer.choose([_asked_about(task.val, one) for one in members], task, outcome, device)
-    honest = _with_reserved(answerer, trials, search)
-    if honest is None:
-        answerer = answerer.calibrated_by(task.val, task, len(trials), optimism)
+    answerer = Answerer.choose([_asked_about(task.val, one) for one in members], task, outcome, device)
+    crossed, judges = _cross_fitted(answerer, members, trials, search), task.val
+    if crossed:
+        judges = np.concatenate(search.crossed)
+        labelled = np.union1d(task.train, task.val)
+        asked = replace(task, train=np.setdiff1d(labelled, judges), val=judges)
+        answerer = Answerer.choose(crossed, asked, outcome, device).calibrated_by(judges, asked, len(crossed))
+        answerer = _with_all_labels(answerer, trials, search)
     else:
-        # Nodes that the caller gave are among these, and have chosen.
-        answerer = honest.calibrated_by(search.calibrating, task, 1 if search.folds else len(trials))
+        answerer = answerer.calibrated_by(judges, task, len(trials))
     base = answerer.calibrations["linked"].scaling.base
-    count = len(np.unique(task.val if honest is None else search.calibrating))
+    count = len(np.unique(judges))
     if len(trials) > 1 and count >= FEW_VALIDATION_NODES and base is not None and base.sum() > _MOST_DOUBT:
         search.notes.append(
             f"{count} validation nodes hardly tell this model from chance: probabilities are mostly "
@@ -212,7 +215,7 @@ def _trained_on_all(
     weights, task = search.weights, replace(search.task, train=np.union1d(search.task.train, search.task.val))
     if search.corrected is not None:
         task, weights = search.corrected.corrected(task, weights)
-    search = _with_beliefs(problem, replace(search, task=task, folds=(), others=(), reserved=(), weights=weights))
+    search = _with_beliefs(problem, replace(search, task=task, folds=(), others=(), crossed=(), weights=weights))
     again = tuple(_refitted(member, trials[member.place], search) for member in answerer.members)
     return search, replace(answerer, members=again, outcome=search.outcome)
 
@@ -263,52 +266,73 @@ def _asked_about(nodes: np.ndarray, member: Member) -> Member:
     return replace(member, held_out=member.held_out & np.isin(np.arange(member.held_out.shape[1]), nodes))
 
 
-def _with_reserved(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer | None:
-    """The members with a replica more for each reserved fold, trained as long as the others were on average; None where
-    nothing is reserved, one of these replicas cannot be trained, or the fit was interrupted.
+def _cross_fitted(
+    answerer: Answerer, members: Sequence[Member], trials: Sequence[Trial], search: Search
+) -> list[Member]:
+    """The members that validation chose and all simple ones, each with a replica for every fold that has not seen it.
 
-    Weights of edges depend on the reserved labels too: without these there would be too few to learn them from."""
-    if not search.reserved or search.progress.interrupted:
-        return None
-    search.progress.stage("training on other labels, to calibrate", 0.95, len(answerer.members) * len(search.reserved))
+    Those of a network are trained for as many epochs as were best on average (the median), with other seeds, so that no
+    fold ends a training. None where there are no such folds, or the fit was interrupted. Weights of edges depend on all
+    labels: without a fold there would be too few to learn them from."""
+    if not search.crossed or search.progress.interrupted:
+        return []
+    chosen = {member.place for member in answerer.members}
+    listed = [one for one in members if one.place in chosen or trials[one.place].candidate.simple]
+    search.progress.stage("cross-fitting the best models", 0.95, len(listed) * len(search.crossed))
     found = []
-    for member in answerer.members:
-        trial = trials[member.place]
+    for member in listed:
         try:
-            again = _extended(member, trial.candidate, trial.learned, search)
+            again = _crossed(member, trials[member.place], search)
         except Interrupted:
             search.notes.append("the fit was interrupted: the nodes that chose the predictions calibrate them too")
-            return None
-        if again is None:
-            search.notes.append(
-                f"{member.name} diverged on other labels: the nodes that chose the predictions calibrate them"
-            )
-            return None
-        again = replace(again.in_place_of(member), held_out=again.held_out)
-        found.append(_asked_about(np.union1d(search.task.val, search.calibrating), again))
-    return replace(answerer, members=tuple(found))
+            return []
+        if again is not None:
+            found.append(again)
+    return found
 
 
-def _extended(
-    member: Member, candidate: Candidate, learned: FitResult | Member | None, search: Search
-) -> Member | None:
-    if not isinstance(learned, FitResult):
-        task = search.seen(candidate.view)
-        parts = search.parts(task) + search.reserved_parts(task)
-        return candidate.train(parts, member.view, search.outcome, search.seeds[0])
+def _crossed(member: Member, trial: Trial, search: Search) -> Member | None:
+    """None if a replica diverged."""
+    candidate, learned = trial.candidate, trial.learned
     task = member.seen(search.task, search.outcome)
-    plan = candidate.plan(search.common, search.seeds[len(search.choosing) :], search.device)
+    parts = search.crossed_parts(task)
+    if isinstance(member, Tabular):
+        if search.folds:
+            return member
+        again = candidate.train(parts, member.view, search.outcome, search.seeds[0])
+        assert isinstance(again, Tabular)
+        return replace(again.in_place_of(member), held_out=again.held_out, whole=member.fitted)
+    if not isinstance(learned, FitResult):
+        return replace(member, held_out=search.without(search.crossed))
+    seeds = tuple(search.seeds[-1] + 1 + place for place in range(len(parts)))
+    plan = candidate.plan(search.common, seeds, search.device)
     plan = plan.for_all_labels(max(int(np.median(learned.best_epoch)), 1))
-    each = zip(plan.seeds, search.reserved_parts(task), strict=True)
-    more = [
+    each = zip(seeds, parts, strict=True)
+    fits = [
         replace(plan, seeds=(seed,)).fit(replace(part, val=part.val[:0]), search.progress, weights)
         for seed, (part, weights) in each
     ]
-    if any("diverged" in one.status for one in more):
+    if any("diverged" in one.status for one in fits):
         return None
-    assert isinstance(member, Network)
-    network = _network(candidate, FitResult.join([learned, *more]), search)
-    return replace(network, isolated_answer=member.isolated_answer, epochs=member.epochs, history=member.history)
+    network = _network(candidate, plan, FitResult.join(fits), search, search.without(search.crossed))
+    return replace(network.in_place_of(member), held_out=network.held_out)
+
+
+def _with_all_labels(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer:
+    """Models of scikit-learn answer for nodes without a label by what they learn from all labels."""
+    labelled = np.setdiff1d(np.union1d(search.task.train, search.task.val), search.given)
+
+    def whole(member: Member) -> Member:
+        if not isinstance(member, Tabular) or member.whole is not None:
+            return member
+        task = replace(search.seen(member.view.name), train=labelled, val=labelled)
+        learned = trials[member.place].candidate.train(
+            [(task, search.weights)], member.view, search.outcome, search.seeds[0]
+        )
+        assert isinstance(learned, Tabular)
+        return replace(member, whole=replace(learned.fitted, spread=member.fitted.spread))
+
+    return replace(answerer, members=tuple(map(whole, answerer.members)))
 
 
 def _with_beliefs(problem: FitProblem, search: Search) -> Search:
@@ -322,21 +346,20 @@ def _with_beliefs(problem: FitProblem, search: Search) -> Search:
     return replace(search, task=replace(task, beliefs=beliefs), prior=prior)
 
 
-def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bool = False) -> Search:
-    """goes_on: whether replicas that have been trained before are compared too, perhaps on all folds."""
+def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
     parameters, task, seen = problem.parameters, problem.task, problem.seen
     weights = None if problem.weights is None else problem.weights[seen]
-    task = replace(task, val=repeated(task.val, weights))
-    folds = [repeated(np.searchsorted(seen, fold), weights) for fold in problem.folds]
+    counting = None if problem.judging_weights is None else problem.judging_weights[seen]
+    task = replace(task, val=repeated(task.val, counting))
+    folds = [repeated(np.searchsorted(seen, fold), counting) for fold in problem.folds]
     device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
     if folds:
         # A single fold would choose whatever it happens to suit.
         effort = replace(effort, replicas=max(effort.replicas, _FEWEST_FOLDS))
     limited = effort.limited(parameters["budget"], task, device.type == "cpu")
-    # Where time is short, the labels that choose have to calibrate as well.
-    kept = () if limited.large or goes_on or parameters["budget"] is not None else _reserved(problem)
-    reserved = [repeated(np.searchsorted(seen, fold), weights) for fold in kept]
-    folds = folds[: max(len(folds) - len(reserved), 0)]
+    # Where time is short, nothing is trained again.
+    again = () if limited.large or parameters["budget"] is not None else _to_cross(problem)
+    crossed = [repeated(np.searchsorted(seen, fold), counting) for fold in again]
     return Search(
         task,
         {view.name: view for view in transforms_of(task.features, problem.form.counts, problem.form.numbers)},
@@ -351,23 +374,19 @@ def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bo
         featureless=problem.structural,
         notes=notes,
         folds=tuple(folds),
-        reserved=tuple(reserved),
+        crossed=tuple(crossed),
+        given=np.searchsorted(seen, problem.given),
     )
 
 
-def _reserved(problem: FitProblem) -> tuple[np.ndarray, ...]:
-    """The last folds. Where the caller gave nodes to validate on, folds of the others if these hold more."""
-    most, folds = max(min(_MOST_RESERVED, len(problem.seeds) - _FEWEST_FOLDS), 0), problem.folds
-    if folds:
-        most = most if len(folds) >= _FEWEST_TO_RESERVE else 0
-        return folds[len(folds) - min(len(folds) // 2, most) :]
-    if not (problem.divisible and problem.outcome.exclusive and most and len(problem.val)):
-        return ()
-    labels = replace(problem.labels, values=without_labels_of(problem.labels.values, problem.val))
+def _to_cross(problem: FitProblem) -> tuple[np.ndarray, ...]:
+    """All folds. Where the caller gave nodes to validate on, folds of the others unless these are far fewer."""
+    if problem.folds or not (problem.divisible and len(problem.train) >= _ENOUGH_TO_CROSS * len(problem.given)):
+        return problem.folds
+    labels = replace(problem.labels, values=without_labels_of(problem.labels.values, problem.given))
     rng = np.random.RandomState(problem.seeds[0] % 2**32)
-    drawn = problem.outcome.folds(labels, _FOLD, rng, Problems())
-    last = drawn[-most:] if len(drawn) >= _FEWEST_TO_RESERVE else ()
-    return last if sum(map(len, last)) > len(problem.val) else ()
+    folds = problem.outcome.folds(labels, _FOLD, rng, Problems())
+    return folds if len(folds) >= _FEWEST_FOLDS else ()
 
 
 def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
@@ -409,10 +428,10 @@ def _trials(
         tried = search.simple(simple, {}).values()
         return [search.alone(models[0]), *tried]
     models = [one for one in models if one.suits(search.task)] or models[:1]
-    replicas = min(search.effort.replicas, len(search.choosing))
+    replicas = min(search.effort.replicas, len(search.seeds))
     count = sum(map(len, search.folds[:replicas])) or len(problem.val)
     if count < FEW_VALIDATION_NODES:
-        roles = "to choose a model" if search.reserved else "both to choose a model and to calibrate it"
+        roles = "to choose a model" if search.crossed else "both to choose a model and to calibrate it"
         notes.append(
             f"{count} validation nodes serve {roles}: that will be rough. "
             f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model"
@@ -428,18 +447,20 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
     one, learned = trial.candidate, trial.learned
     assert learned is not None
     trust = search.trusts[one.trust] if one.trust < 1 else None
-    member = _network(one, learned, search) if isinstance(learned, FitResult) else learned
+    if isinstance(learned, FitResult):
+        plan = one.plan(search.common, learned.seeds, search.device)
+        member: Member = _network(one, plan, learned, search, search.held_out(learned.seeds))
+    else:
+        member = learned
     return replace(member, place=place, beliefs=one.beliefs, trust=trust)
 
 
-def _network(candidate: Candidate, result: FitResult, search: Search) -> Network:
+def _network(
+    candidate: Candidate, plan: Plan, result: FitResult, search: Search, held_out: np.ndarray | None
+) -> Network:
     """What was learned, in the form in which it answers."""
-    plan = candidate.plan(search.common, result.seeds, search.device)
-    held_out, sharp = search.held_out(result.seeds), 1.0
-    if held_out is not None:
-        task = search.task
-        rest = np.setdiff1d(np.arange(task.num_nodes), np.concatenate([task.train, task.val]))
-        sharp = sharpness(result.answers[:, rest], search.outcome) if len(rest) else 1.0
+    rest = np.setdiff1d(np.arange(search.task.num_nodes), np.union1d(search.task.train, search.task.val))
+    levels, sharp = ((), 1.0) if held_out is None else alike(result.answers[:, rest], search.outcome)
     return Network(
         view=search.views[candidate.view],
         spec=plan.spec,
@@ -451,6 +472,7 @@ def _network(candidate: Candidate, result: FitResult, search: Search) -> Network
         model=result.model,
         infers=result.model.posterior.nodes is not None and can_infer(result.model, plan.objective),
         held_out=held_out,
+        levels=levels,
         sharpness=sharp,
     )
 

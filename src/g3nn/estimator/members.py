@@ -3,6 +3,7 @@ and with its own weights of edges."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -59,6 +60,7 @@ def with_belief_columns(task: NodeTask, outcome: Outcome) -> NodeTask:
 
 
 PROPAGATION, SPREADING = "propagation", "label-propagation"
+_HALVINGS = 20
 CPU = torch.device("cpu")
 
 
@@ -142,6 +144,11 @@ class Member(ABC):
         parts = {field.name: getattr(other, field.name) for field in fields(Member)}
         return replace(self, **parts | {"held_out": None})
 
+    def asked_by_all(self) -> Self:
+        """Every replica is asked about every node. What they say about nodes of their training is no honest answer, but
+        other graphs have none of those."""
+        return replace(self, held_out=None)
+
     @property
     def believes(self) -> bool:
         """Whether it uses any edge."""
@@ -166,7 +173,8 @@ class Network(Member):
 
     hyperparameters: every option, defaults included. isolated_answer: what answers for isolated nodes: the prior, the
     posterior, which then has only the features to go by, or both together. history: (epochs, terms, R), the learning
-    curves. sharpness: the temperature at which all replicas together are as certain as each of them.
+    curves. levels and sharpness: temperatures of replicas and of their mean that make them `alike`; none if they stay
+    as they are.
     """
 
     spec: ModelSpec
@@ -177,6 +185,7 @@ class Network(Member):
     history: np.ndarray
     model: GenerativeModel
     isolated_answer: str = POSTERIOR
+    levels: tuple[float, ...] = ()
     sharpness: float = 1.0
 
     @property
@@ -217,6 +226,7 @@ class Network(Member):
 
     def _averaged(self, answers: Tensor, outcome: Outcome) -> np.ndarray:
         """(n, width) of answers (R or 2 R, n, width)."""
+        answers = _at(answers, self.levels)
         answer = outcome.averaged(answers)
         if self.sharpness != 1:
             answer = outcome.scaled(answer, Scaling(self.sharpness))
@@ -229,33 +239,53 @@ class Network(Member):
         return answer
 
 
-def sharpness(answers: Tensor, outcome: Outcome) -> float:
-    """The temperature at which replicas together, on average over nodes, are as certain as each by itself.
+def alike(answers: Tensor, outcome: Outcome) -> tuple[tuple[float, ...], float]:
+    """The temperatures at which each replica is as certain as they are on average, and then that at which all of them
+    together are, on average over nodes (R, n, width) that no replica was trained on.
 
-    Their mean is less certain than any of them, though not less often right. Where each node of a calibration was
-    answered by one replica, that would count twice. answers: (R, n, width) about nodes that no replica was trained on.
+    What one replica answers about its fold then shows how certain all of them may be. How certain one is by itself is
+    chance, since calibration follows; and the mean of replicas is less certain than any of them, though not less often
+    right. Of classes alone: numbers and tags stay as they are.
     """
+    if not outcome.exclusive or not answers.shape[1]:
+        return (), 1.0
 
     def certainty(answer: np.ndarray) -> float:
         return float(np.exp(answer.max(1)).mean())
 
-    each = np.mean([certainty(outcome.averaged(answers[[r]])) for r in range(len(answers))])
-    together = outcome.averaged(answers)
-    low, high = 0.2, 1.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (middle, high) if certainty(outcome.scaled(together, Scaling(middle))) > each else (low, middle)
-    return (low + high) / 2
+    def temperature(answer: np.ndarray) -> float:
+        """At which the answer is as certain as the replicas are."""
+        low, high = -3.0, 3.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            too_certain = certainty(outcome.scaled(answer, Scaling(math.exp(middle)))) > usual
+            low, high = (middle, high) if too_certain else (low, middle)
+        return math.exp((low + high) / 2)
+
+    each = [outcome.averaged(answers[[r]]) for r in range(len(answers))]
+    usual = float(np.mean([certainty(one) for one in each]))
+    levels = tuple(temperature(one) for one in each)
+    return levels, temperature(outcome.averaged(_at(answers, levels)))
+
+
+def _at(answers: Tensor, levels: tuple[float, ...]) -> Tensor:
+    """Log-probabilities (R, n, K), or as many for each of several parts of a model, at temperatures of the replicas."""
+    if not levels:
+        return answers
+    divisors = torch.tensor(levels, dtype=answers.dtype, device=answers.device)
+    return (answers / divisors.repeat(len(answers) // len(levels))[:, None, None]).log_softmax(2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tabular(Member):
     """A model of scikit-learn that looks at one node at a time: at its own features, or also at those of its
-    neighbours in columns. Its replicas learned from different parts of the labels."""
+    neighbours in columns. Its replicas learned from different parts of the labels. whole: what it learned from all of
+    them, by which it answers for nodes that no replica has seen; None: by all replicas."""
 
     name: str  # type: ignore[misc]
     fitted: CrossFitted
     neighbourhood: Neighbourhood | None
+    whole: CrossFitted | None = None
 
     @property
     def uses_edges(self) -> bool:  # type: ignore[override]
@@ -265,15 +295,18 @@ class Tabular(Member):
         columns = task.features
         if self.neighbourhood is not None:
             columns = self.neighbourhood.apply(columns, task.edges, task.weights)
-        answer = self.fitted.answers(columns)
+        answer = (self.whole or self.fitted).answers(columns)
         for part, nodes in enumerate(() if self.held_out is None else self.held_out):
             answer[nodes] = self.fitted.answers(columns[nodes], part)
         return Answers(answer, task.isolated)
 
+    def asked_by_all(self) -> Self:
+        return replace(super().asked_by_all(), fitted=self.whole or self.fitted, whole=None)
+
     def in_place_of(self, other: Member) -> Self:
         """How far numbers are from their means is known by nodes that the other has not seen."""
         assert isinstance(other, Tabular)
-        again = super().in_place_of(other)
+        again = replace(super().in_place_of(other), whole=None)
         return replace(again, fitted=replace(self.fitted, spread=other.fitted.spread))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import chdtrc, xlogy
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
@@ -32,7 +33,7 @@ from g3nn.estimator.panel import (
 )
 from g3nn.graph.features import FeatureTable, read_features, structural_features
 from g3nn.graph.given import Given
-from g3nn.graph.outcomes import Labels, Outcome
+from g3nn.graph.outcomes import Labels, Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import quoted, raw_labels
 from g3nn.graph.outcomes.warps import best_warps
 from g3nn.graph.task import NodeTask
@@ -44,6 +45,10 @@ COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epoch
 """Parameters of the estimator that are options of every model, with their defaults."""
 _MANY_LABELS = 2000
 """A share of so many is enough to validate on."""
+_ENOUGH, _FOLD = 100, 0.2
+"""Validation nodes that choose by themselves; and the share of training labels that a fold has beside fewer."""
+_ALIKE = 0.05
+"""With a lower p-value of a likelihood ratio test, classes are not as frequent among some labels as among others."""
 _CELLS_AT_ONCE = 1 << 22
 _NO_Y = "A fit requires y to be passed, but the target y is None."
 
@@ -55,7 +60,8 @@ class FitProblem:
 
     weights: (n,), how often the label of each node counts. structural: whether features were made from the edges,
     since there were no others. folds: with few labels the validation nodes of the first replica, of the second, and so
-    on; `val` is the first. repeats: whether the weights of edges are how often they were stated.
+    on; `val` is the first. given: validation nodes that the caller chose, on which nothing trains. repeats: whether the
+    weights of edges are how often they were stated.
     """
 
     parameters: Parameters
@@ -71,6 +77,7 @@ class FitProblem:
     structural: bool = False
     folds: tuple[np.ndarray, ...] = ()
     repeats: bool = False
+    given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def train(self) -> np.ndarray:
@@ -87,6 +94,28 @@ class FitProblem:
         only used for training."""
         alike = self.prior is None and not dict(self.parameters["options"] or {}).get("label_inputs")
         return self.parameters["model"] == "auto" and alike and len(self.labels.labelled) < _MANY_LABELS
+
+    @cached_property
+    def judging_weights(self) -> np.ndarray | None:
+        """(n,): how often the label of each node counts where models are compared and calibrated; None: all alike.
+
+        Labels to train on are often taken in equal numbers from every class. If the nodes that the caller gave to
+        validate on contradict the shares of classes among them, each training label counts as often as its class is
+        more frequent there; as many more nodes as there are classes agree with the training labels.
+        """
+        if not (self.outcome.exclusive and self.folds and len(self.given)):
+            return self.weights
+        labels, K = self.labels.values, len(self.labels.names)
+        train = np.setdiff1d(self.labels.labelled, self.given)
+        shares = np.bincount(labels[train], minlength=K) / len(train)
+        counts = np.bincount(labels[self.given], minlength=K)
+        shares = np.maximum(shares, 1e-9)
+        if chdtrc(K - 1, 2 * xlogy(counts, counts / (len(self.given) * shares)).sum()) > _ALIKE:
+            return self.weights
+        ratio = (counts + K * shares) / (len(self.given) + K) / shares
+        weights = np.ones(len(labels)) if self.weights is None else self.weights.copy()
+        weights[train] *= ratio[labels[train]]
+        return weights
 
     @property
     def common(self) -> Parameters:
@@ -158,6 +187,9 @@ class FitProblem:
         )
         if self.outcome.has_scales:
             task = replace(task, warps=best_warps(task.features[task.train], task.labels[task.train]))
+        if self.folds and not self.outcome.exclusive:
+            # Replicas that train on different labels speak of the same unit.
+            task = replace(task, unit=np.setdiff1d(self.labels.labelled, self.given))
         return task, means
 
     @property
@@ -175,6 +207,7 @@ class FitProblem:
             weights=None if whole.weights is None else whole.weights[inside],
             train=np.searchsorted(seen, whole.train),
             val=np.searchsorted(seen, whole.val),
+            unit=None if whole.unit is None else np.searchsorted(seen, whole.unit),
         )
 
 
@@ -188,13 +221,15 @@ def read_problem(
     features = None if given.X is None else read_features(given.X, missing, problems)
     n = _count(given, problems) if features is None else features.num_nodes
     labels, edges, weights = None, None, None
-    folds: tuple[np.ndarray, ...] = ()
+    chosen = np.zeros(0, dtype=np.int64)
+    folds: tuple[np.ndarray, ...] = (chosen,)
     if n:
         pairs = two_by_two(given.edges, n)
         edges = read_weighted_edges(pairs, n, given.directed, problems, given.edge_weights)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
-            folds = _validation(given, outcome, labels, parameters["validation"], random, problems)
+            chosen = _given_to_validate(given, outcome, labels, problems)
+            folds = divided(outcome, labels, chosen, parameters["validation"], random, problems)
             classes = parameters.get("class_weight")
             if classes is not None or given.weights is not None:
                 weights = label_weights(classes, given.weights, given.nodes, labels, folds[0], outcome, problems)
@@ -214,9 +249,11 @@ def read_problem(
             notes.append(f"no features were given: made from the edges instead ({made})")
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
-    how = (labels, folds[0], given.directed, seeds, weights, given.X is None, (), edges.repeats)
+    how = (labels, folds[0], given.directed, seeds, weights, given.X is None, (), edges.repeats, chosen)
     problem = FitProblem(parameters, features, edges.pairs, edges.weights, outcome, *how)
-    return replace(problem, folds=folds) if problem.divisible and len(folds) > 1 else problem
+    if problem.divisible and len(folds) > 1:
+        return replace(problem, folds=folds)
+    return replace(problem, val=chosen) if len(chosen) else problem
 
 
 def _count(given: Given, problems: Problems) -> int:
@@ -298,18 +335,32 @@ def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) ->
     return labels if labels is None or given.nodes is None else labels.within(given.nodes, n)
 
 
-def _validation(
-    given: Given, outcome: type[Outcome], labels: Labels, share: Any, random: np.random.RandomState, problems: Problems
-) -> tuple[np.ndarray, ...]:
-    """Nodes to validate on, and others that may take their place."""
-    none = np.zeros(0, dtype=np.int64)
-    if given.val is None:
-        return outcome.folds(labels, share, random, problems) if is_share(share) else (none,)
-    chosen = node_indices("val", given.val, len(labels.values), problems)
+def _given_to_validate(given: Given, outcome: type[Outcome], labels: Labels, problems: Problems) -> np.ndarray:
+    """The nodes that the caller gave to validate on."""
+    chosen = None if given.val is None else node_indices("val", given.val, len(labels.values), problems)
     if chosen is None:
-        return (none,)
+        return np.zeros(0, dtype=np.int64)
     outcome.check_validation(labels, chosen, problems)
-    return (chosen,)
+    return chosen
+
+
+def divided(
+    outcome: type[Outcome],
+    labels: Labels,
+    given: np.ndarray,
+    share: Any,
+    random: np.random.RandomState,
+    problems: Problems,
+) -> tuple[np.ndarray, ...]:
+    """Nodes to validate on, and others for other replicas. given: what the caller chose for that. If these are few,
+    folds of the training labels choose beside them."""
+    if not len(given):
+        return outcome.folds(labels, share, random, problems) if is_share(share) else (given,)
+    rest = replace(labels, values=without_labels_of(labels.values, given))
+    if len(given) >= min(_ENOUGH, len(rest.labelled)):
+        return (given,)
+    first, *others = outcome.folds(rest, _FOLD, random, Problems())
+    return (np.union1d(given, first), *others)
 
 
 def _is_zero(value: Any) -> bool:

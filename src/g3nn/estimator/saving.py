@@ -192,9 +192,9 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_LATER = ("warps", "scored", "filled", "repeats")
+_LATER = ("warps", "scored", "filled", "repeats", "unit", "levels", "whole", "held_back")
 """Scales, the classes of conformal scores, which features were missing, and whether repeats of edges are weights."""
-_NOT_SAVED = ("problem", "trials", "updated", "held_back")
+_NOT_SAVED = ("problem", "trials", "updated")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
 _SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out"))
 """What all kinds of members have in a record."""

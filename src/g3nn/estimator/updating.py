@@ -17,7 +17,7 @@ from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Member, Network, Parameters, Tabular
 from g3nn.estimator.panel import Trial, usable
-from g3nn.estimator.problem import FitProblem, fingerprint
+from g3nn.estimator.problem import FitProblem, divided, fingerprint
 from g3nn.estimator.showing import label_table
 from g3nn.graph.calibrate import Scaling, Validated
 from g3nn.graph.outcomes import Labels, has_label
@@ -301,7 +301,7 @@ def _with_labels(problem: FitProblem, labels: Labels) -> FitProblem:
     folds, problems = problem.folds, Problems()
     if folds:
         rng = np.random.RandomState(problem.seeds[0] % 2**32)
-        folds = problem.outcome.folds(labels, problem.parameters["validation"], rng, problems)
+        folds = divided(problem.outcome, labels, problem.given, problem.parameters["validation"], rng, problems)
         problems.raise_if_any()
     val = folds[0] if folds else np.intersect1d(problem.val, labels.labelled)
     weights = problem.weights

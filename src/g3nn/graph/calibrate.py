@@ -23,13 +23,15 @@ NOISE_WIDTHS = (0.0, 0.1, 0.3)
 FEW_VALIDATION_NODES = 30
 """With fewer, nothing that is chosen or measured by them can be relied on."""
 
-_FOLDS, _REPEATS, _ROUNDS = 5, 4, 20
-_CONTRADICTED = 1.92
-"""By how much less log-likelihood labels contradict a number: the 95 % point of chi-squared, halved."""
+_FOLDS, _REPEATS = 5, 4
 _STEPS, _CLOSE, _AT_ONCE = 100, 1e-5, 1 << 18
 """Of Newton's method: the most steps, how short the last one is, and how many numbers are held at once."""
 _LEAST_DOUBT = 1e-4
 """Less makes no difference."""
+_DOUBTS = np.sin(np.pi / 2 * (np.arange(40) + 0.5) / 40) ** 2
+"""Quantiles of the arcsine distribution."""
+_LEVELS, _REFINED, _LEAST_SPREAD = np.linspace(-3, 3, 31), 2, 0.02
+"""Of log T, in standard deviations: first of the prior, then of what labels leave of it."""
 
 
 @dataclass(frozen=True)
@@ -187,22 +189,25 @@ def fit_scaling(
     """
     own = _places(nodes, len(labels))
     count = int(own.max(initial=-1)) + 1
+    # Copies of a node weigh it, but are no further evidence.
+    temperature = best_temperature(lambda T: negative_log_likelihood(Scaling(T)(log_prob), labels, table), count)
     if count < 2 * _FOLDS:
-        return Scaling(fit_temperature(log_prob, labels, table))
+        return Scaling(temperature)
+    each = count / len(labels)
     rng = np.random.default_rng(0)
     shuffles = [rng.permutation(count)[own] % _FOLDS for _ in range(_REPEATS)]
     folds = np.stack([shuffle == one for shuffle in shuffles for one in range(_FOLDS)])
 
-    temperature = fit_temperature(log_prob, labels, table)
-
     def losses(width: float) -> np.ndarray:
         found = np.zeros(len(labels))
-        for held, scaling in zip(folds, _modes(log_prob, labels, ~folds, width, temperature, table), strict=True):
+        for held, scaling in zip(
+            folds, _modes(log_prob, labels, ~folds * each, width, temperature, table), strict=True
+        ):
             found[held] -= log_seen(scaling(log_prob[held]), labels[held], table)
         return found
 
     width = narrowest({width: losses(width) for width in WIDTHS}, own)
-    every = np.ones((1, len(labels)), dtype=bool)
+    every = np.full((1, len(labels)), each)
     return _modes(log_prob, labels, every, width, temperature, table)[0] if width else Scaling(temperature)
 
 
@@ -232,14 +237,14 @@ def _modes(
     temperature: float,
     table: np.ndarray | None,
 ) -> list[Scaling]:
-    """For each row of `used` (F, n), which says what labels count, the mode of the posterior, with the prior of
+    """For each row of `used` (F, n), which says how much labels count, the mode of the posterior, with the prior of
     `fit_temperature` and offsets of a given width: by Newton's method, damped where a step does not lower the cost.
     temperature: one to begin with."""
     parts = np.array_split(used, min(len(used), -(-len(used) * log_prob.size // _AT_ONCE)))
     if len(parts) > 1:
         return [one for part in parts for one in _modes(log_prob, labels, part, width, temperature, table)]
     seen = np.eye(log_prob.shape[1]) if table is None else table
-    given = log_prob.T.astype(np.float64), seen[:, labels], table is None, used.astype(np.float64), width
+    given = log_prob.T.astype(np.float64), seen[:, labels], table is None, used, width
     point, damping = np.zeros((len(used), 1 + log_prob.shape[1])), np.zeros(len(used))
     point[:, 0] = math.log(temperature)
     cost, slope, curvature = _posterior(point, *given)
@@ -327,67 +332,39 @@ class Validated:
     weights: np.ndarray | None = None
 
 
-def with_doubt(
-    scaling: Scaling, known: Validated, tried: int, optimism: float = 1.0, table: np.ndarray | None = None
-) -> Scaling:
-    """The scaling with no more confidence than labels (n,) support, by what it makes of answers (n, K) to them, and
-    with a temperature that is higher by a factor, the optimism.
+def with_doubt(scaling: Scaling, known: Validated, tried: int, table: np.ndarray | None = None) -> Scaling:
+    """The scaling with no more confidence than labels (n,) support, by its answers (n, K) to them.
 
-    The mean confidence is at most (r + 1) / (n + 2), if r answers are right, unless the labels contradict the
-    temperature that this takes. One of `tried` models was chosen by these labels, and by them its training ended and
-    its answers were scaled. So the evidence for it is its likelihood less log(tried), and half of log(n) for each
-    number that was chosen. Compared with that of the base rates it shows how probable it is that nothing was learned.
-    The mean of the weights is taken to be 1.
+    A label is drawn from the scaled answer, or with probability d from the base rates. A priori log T is normal and d
+    has an arcsine distribution, Beta(1/2, 1/2); or nothing was learned, d = 1. The latter is as probable, and the
+    former is divided among the models `tried`, one of which these labels chose. T becomes exp E[log T], and the doubt
+    E[d | T]. The mean of the weights is taken to be 1. Without any label the doubt is one half.
     """
     log_prob, labels, n = known.answer, known.labels, len(known.labels)
     weights = np.ones(n) if known.weights is None else known.weights * (n / max(float(known.weights.sum()), 1e-300))
     rates, without = base_rates(labels, log_prob.shape[1], weights)
-    chosen = 2 + (scaling.offsets is not None)
-    scaling = _warmer(scaling, log_prob, weights, scaling.temperature * optimism)
-    if table is None and n:
-        right = float(weights @ (scaling(log_prob).argmax(1) == labels))
-        scaling = _at_most(scaling, log_prob, labels, weights, (right + 1) / (n + 2))
-    likelihood = float(weights @ log_seen(scaling(log_prob), labels, table))
-    evidence = likelihood - math.log(max(tried, 1)) - chosen / 2 * math.log(max(n, 1)) - without
-    doubt = 1 / (1 + math.exp(min(evidence, 100.0)))
+    if not n:
+        return replace(scaling, base=rates / 2)
+    centre, spread = 0.0, 1.0
+    for _ in range(_REFINED):
+        levels = np.clip(centre + spread * _LEVELS, *np.log(TEMPERATURES))
+        scaled = [replace(scaling, temperature=math.exp(level), base=None)(log_prob) for level in levels]
+        right = np.exp([log_seen(one, labels, table) for one in scaled])
+        likelihood = [np.log((1 - d) * right + d * rates[labels]) @ weights for d in _DOUBTS]
+        posterior = np.stack(likelihood, axis=1) - levels[:, None] ** 2 / 2
+        # The grid over T is coarse at first; then it covers what is left of it.
+        share = np.exp(posterior - posterior.max()).sum(1)
+        share /= share.sum()
+        centre, before = float(share @ levels), spread
+        spread = math.sqrt(float(share @ (levels - centre) ** 2)) + before * _LEAST_SPREAD
+    total = float(np.logaddexp.reduce(posterior.ravel()))
+    there = np.exp(posterior[np.abs(levels - centre).argmin()] - posterior.max())
+    learned = float(there @ _DOUBTS / there.sum())
+    step = math.log(before * (_LEVELS[1] - _LEVELS[0]) / math.sqrt(2 * math.pi) / len(_DOUBTS))
+    nothing = 1 / (1 + math.exp(min(total + step - math.log(max(tried, 1)) - without, 100.0)))
+    doubt = nothing + (1 - nothing) * learned
+    scaling = replace(scaling, temperature=math.exp(centre))
     return scaling if doubt < _LEAST_DOUBT else replace(scaling, base=doubt * rates)
-
-
-def _warmer(scaling: Scaling, log_prob: np.ndarray, weights: np.ndarray, temperature: float) -> Scaling:
-    """With a higher temperature, as far as it may go, and offsets at which the mean probability of each class stays:
-    less certain answers are nearer to the rates of the classes, not to equal ones. log_prob (n, K), weights (n,)."""
-    temperature = min(temperature, TEMPERATURES[1])
-    if temperature <= scaling.temperature or not len(log_prob):
-        return scaling
-    least = np.finfo(np.float64).tiny
-    rates = weights @ np.exp(scaling(log_prob)) + least
-    offsets = np.zeros(log_prob.shape[1]) if scaling.offsets is None else scaling.offsets
-    for _ in range(_ROUNDS):
-        mean = weights @ np.exp(replace(scaling, temperature=temperature, offsets=offsets)(log_prob)) + least
-        offsets = offsets + np.log(rates / mean)
-    return replace(scaling, temperature=temperature, offsets=offsets - offsets.mean())
-
-
-def _at_most(
-    scaling: Scaling, log_prob: np.ndarray, labels: np.ndarray, weights: np.ndarray, confidence: float
-) -> Scaling:
-    """With a temperature that is high enough for a mean confidence, as far as it may go, and as far as the labels do
-    not contradict it: in the interval of temperatures that likelihood ratios allow at 95 %."""
-
-    def measured(one: Scaling) -> tuple[float, float]:
-        made = one(log_prob)
-        return float(weights @ np.exp(made).max(1)) / len(weights), float(weights @ log_seen(made, labels))
-
-    low, high = scaling.temperature, TEMPERATURES[1]
-    certainty, likelihood = measured(scaling)
-    if certainty <= confidence:
-        return scaling
-    for _ in range(20):
-        middle = math.sqrt(low * high)
-        certainty, now = measured(_warmer(scaling, log_prob, weights, middle))
-        enough = certainty <= confidence or now < likelihood - _CONTRADICTED
-        low, high = (low, middle) if enough else (middle, high)
-    return _warmer(scaling, log_prob, weights, high)
 
 
 def fit_noise(squares: np.ndarray, columns: np.ndarray, nodes: np.ndarray | None = None) -> np.ndarray | None:

@@ -33,6 +33,7 @@ class NodeTask:
     beliefs:  (n, width) float64, what another model says about each node by its features alone, as an answer of the
               outcome in the unit of the training labels; of a training node, without having seen its label.
     warps:    the scale of each column of real values; none: the values as they are.
+    unit:     the nodes whose labels set the unit of numbers; None: `train`.
     """
 
     features: Matrix
@@ -49,6 +50,7 @@ class NodeTask:
     weights: np.ndarray | None = None
     beliefs: np.ndarray | None = None
     warps: tuple[Warp, ...] = ()
+    unit: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Weights must match the edges, and beliefs the nodes, after every change too."""
@@ -82,8 +84,8 @@ class NodeTask:
         return np.setdiff1d(np.arange(self.num_nodes), self.train)
 
     def outcome_model(self, options: Mapping[str, object] | None = None) -> Outcome:
-        """The outcome in the unit of the training labels, with those of the options that it declares."""
-        labels, own = self.labels[self.train], options or {}
+        """The outcome in the unit of the labels that set it, with those of the options that it declares."""
+        labels, own = self.labels[self.train if self.unit is None else self.unit], options or {}
         outcome = self.kind.of(labels, self.num_classes, pick(own, self.kind.Options))
         return outcome.on_scales(self.warps, labels) if self.warps else outcome
 

@@ -76,5 +76,6 @@ def pilot(task: NodeTask) -> tuple[NodeTask, float]:
         train=np.flatnonzero(np.isin(nodes, task.train)),
         val=np.flatnonzero(np.isin(nodes, task.val)),
         test=task.test[:0],
+        unit=None,
     )
     return small, max(task.num_nodes / len(nodes), task.num_edges / max(edges.shape[1], 1))

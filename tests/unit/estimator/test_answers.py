@@ -64,7 +64,7 @@ def alone(member, calibrations=NONE):
 
 
 def choose(*members, task):
-    return Answerer.choose(members, task, THREE, CPU)[0].calibrated_by(task.val, task)
+    return Answerer.choose(members, task, THREE, CPU).calibrated_by(task.val, task)
 
 
 def test_answers_are_the_mean_of_the_replicas(learnable, trained):
@@ -93,7 +93,7 @@ def test_the_best_of_prior_posterior_and_both_answers_for_isolated_nodes(learnab
     for who in (PRIOR, POSTERIOR, BOTH):
         answerer = alone(network(trained, who))
         answer = answerer(learnable.without_edges_of(learnable.val)).answer[learnable.val]
-        scaling = Calibration.fit(THREE, answer, labels, learnable.val).scaling
+        scaling = THREE.fit_scaling(answer, labels, learnable.val)
         losses[who] = -scaling(answer)[np.arange(labels.size), labels].mean()
     assert len(set(losses.values())) == 3
     answerer = choose(network(trained), task=learnable)
@@ -188,7 +188,7 @@ class TestMixture:
 def test_every_model_that_was_tried_is_a_reason_for_doubt(graph, small_panel, monkeypatch):
     counted = []
 
-    def listening(self, scaling, known, tried, optimism):
+    def listening(self, scaling, known, tried):
         counted.append(tried)
         return scaling
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.estimator.answers import member_weights, mixture_optimism
-from g3nn.graph.outcomes import Classes, Counts
+from g3nn.estimator.answers import member_weights
 
 
 def log_probs(*shares, nodes=400, seed=0):
@@ -59,32 +58,3 @@ class TestWeights:
         sure = np.log(np.array([[1.0, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.5]]))
         sure[0, 0] = -np.inf
         assert np.isfinite(member_weights(sure)).all()
-
-
-class TestOptimism:
-    """Answers of members about nodes of two classes; only the first is worth something, as much as it says."""
-
-    @staticmethod
-    def answers(members, nodes=60, seed=0):
-        rng = np.random.default_rng(seed)
-        answers = [rng.dirichlet([0.5, 0.5], nodes) for _ in range(members)]
-        return [np.log(one) for one in answers], (rng.random(nodes) < answers[0][:, 1]).astype(int)
-
-    def test_choosing_among_noise_makes_validation_nodes_optimistic(self):
-        answers, labels = self.answers(31)
-        assert mixture_optimism(answers[1:], labels, Classes(2)) > 1.1
-
-    def test_where_there_is_nothing_to_choose_it_is_about_one(self):
-        answers, labels = self.answers(1, nodes=400)
-        assert 1 <= mixture_optimism(answers * 3, labels, Classes(2)) < 1.05
-
-    def test_with_hardly_a_node_nothing_is_said(self):
-        assert mixture_optimism(*self.answers(5, nodes=10), Classes(2)) == 1
-
-    def test_numbers_keep_their_means(self):
-        """A higher temperature would move the mean of a count."""
-        rng = np.random.default_rng(0)
-        values = rng.poisson(3.0, (60, 1)).astype(float)
-        counts = Counts.of(values, 1)
-        answers = [counts.around(rng.gamma(3.0, 1.0, (60, 1)), counts.spread_around(values, values)) for _ in range(31)]
-        assert mixture_optimism(answers, values, counts) == 1

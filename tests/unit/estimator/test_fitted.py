@@ -134,10 +134,9 @@ def test_isolated_nodes_have_their_own_calibration_and_new_ones_are_answered_ali
     classifier = quick().fit(isolated.X, isolated.y, isolated.edges, val=isolated.val)
     answers = classifier.fitted_.answers
     assert answers.isolated[:10].all()
-    offsets = classifier.fitted_.answerer.calibrations["isolated"].scaling.offsets
-    shift = np.zeros(3) if offsets is None else offsets
-    p = np.exp(answers.answer[:10] / classifier.isolated_temperature_ + shift)
-    np.testing.assert_allclose(classifier.predict_proba()[:10], p / p.sum(1, keepdims=True))
+    scaling = classifier.fitted_.answerer.calibrations["isolated"].scaling
+    assert scaling.temperature == classifier.isolated_temperature_
+    np.testing.assert_allclose(classifier.predict_proba()[:10], np.exp(scaling(answers.answer[:10])))
     np.testing.assert_allclose(classifier.predict_proba(isolated.X[:10]), classifier.predict_proba()[:10], atol=1e-6)
 
 

@@ -183,7 +183,7 @@ def test_without_a_calibration_of_their_own_they_are_not_inferred(fitted):
     one, two = task.edges
     among = task.with_edges(task.edges[:, np.isin(one, task.val) == np.isin(two, task.val)])
     for less in (task.without_edges_of(task.val), among):
-        plain, _ = Answerer.choose(parts.answerer.members, less, parts.outcome, torch.device("cpu"))
+        plain = Answerer.choose(parts.answerer.members, less, parts.outcome, torch.device("cpu"))
         plain = plain.calibrated_by(less.val, less)
         assert not plain.networks[0].infers
         assert "inferred" not in plain.calibrations

@@ -66,8 +66,16 @@ def test_two_edges_in_an_array_work_and_a_note_says_how_they_are_read():
 
 def test_validation_nodes_may_be_given():
     for val in ([0, 3], np.isin(np.arange(8), [0, 3])):
-        found = request(val=val)
+        found = request(val=val, model="gcn")
         assert (found.val.tolist(), found.train.tolist()) == ([0, 3], [1, 2, 4, 5])
+
+
+def test_few_validation_nodes_choose_with_folds_of_training_labels_but_are_not_trained_on():
+    found = request(val=[0, 3])
+    assert {0, 3} < set(found.val.tolist())
+    assert found.given.tolist() == [0, 3]
+    assert all(not {0, 3} & set(fold.tolist()) for fold in found.folds[1:])
+    assert sorted(np.concatenate(found.folds).tolist()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_replicas_have_folds_of_their_own_unless_there_are_many_labels_or_an_estimator_as_prior():

@@ -16,7 +16,7 @@ from torch import Tensor
 from g3nn.base.errors import Problems
 from g3nn.base.options import NoOptions
 from g3nn.base.parse import UNKNOWN
-from g3nn.graph.calibrate import TEMPERATURES, Scaling, Validated
+from g3nn.graph.calibrate import Scaling, Validated
 from g3nn.graph.outcomes.labels import Labels, Split, has_label, is_known
 from g3nn.graph.outcomes.warps import Warp
 
@@ -358,10 +358,10 @@ class Outcome(ABC):
         """How certain answers may be, by these labels. nodes: (n,), of which some may occur more than once."""
         return Scaling(self.temperature(answer, labels))
 
-    def with_doubt(self, scaling: Scaling, known: Validated, tried: int, optimism: float = 1.0) -> Scaling:
+    def with_doubt(self, scaling: Scaling, known: Validated, tried: int) -> Scaling:
         """The scaling with no more confidence than known labels support, where that has a meaning. tried: how many
-        models they chose from. optimism: how much higher the temperature has to be than they say."""
-        return replace(scaling, temperature=min(scaling.temperature * optimism, TEMPERATURES[1]))
+        models they chose from."""
+        return scaling
 
     def conformal_labels(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The labels that answers are compared with. In place of one that may be wrong, one is drawn from what it may

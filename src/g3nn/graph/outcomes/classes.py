@@ -242,8 +242,8 @@ class Classes(Outcome):
         """A temperature, and offsets of the classes as far as these labels support them."""
         return calibrate.fit_scaling(answer, labels, self._table, nodes)
 
-    def with_doubt(self, scaling: Scaling, known: Validated, tried: int, optimism: float = 1.0) -> Scaling:
-        return calibrate.with_doubt(scaling, known, tried, optimism, self._table)
+    def with_doubt(self, scaling: Scaling, known: Validated, tried: int) -> Scaling:
+        return calibrate.with_doubt(scaling, known, tried, self._table)
 
     def conformal_labels(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         if self._table is None:

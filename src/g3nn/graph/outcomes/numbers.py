@@ -165,6 +165,22 @@ class NumberOutcome(Outcome):
             problems.add("y", few, "different values of each column besides the validation nodes", advice)
         return np.sort(np.array(chosen, dtype=np.int64))
 
+    @classmethod
+    def folds(
+        cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems
+    ) -> tuple[np.ndarray, ...]:
+        """Parts of equal size after the first, each of which leaves different values of each column for training."""
+        first = cls.hold_out(labels, share, rng, problems)
+        rest = rng.permutation(np.setdiff1d(labels.labelled, first))
+        parts = np.array_split(rest, max(min(int(1 / share), len(labels.labelled) // max(len(first), 1)) - 1, 1))
+        middle = np.nanmean(labels.values, axis=0)
+
+        def leaves_enough(part: np.ndarray) -> bool:
+            left = labels.values[np.setdiff1d(labels.labelled, part)]
+            return bool(((left > middle).any(0) & (left <= middle).any(0)).all())
+
+        return (first, *(np.sort(part) for part in parts if len(part) and leaves_enough(part)))
+
     @abstractmethod
     def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
         """(R, n, T): the log-probability or density of each of the values (n, T)."""
