@@ -185,7 +185,8 @@ def _lists_tuples(pairs: object) -> bool:
 def two_by_two(edges: object, n: int) -> object:
     """As given; but where only the rows of a 2 x 2 array, and not its columns, each join a new node (from n on) to
     another node, these are the edges. A warning says how such an array is read."""
-    is_array = isinstance(edges, np.ndarray | list) or hasattr(edges, "detach")
+    plain = isinstance(edges, tuple) and all(isinstance(part, tuple | list) for part in edges)
+    is_array = plain or isinstance(edges, np.ndarray | list) or hasattr(edges, "detach")
     array = to_numpy(edges) if is_array and not _lists_tuples(edges) else NO_EDGES
     if array.shape != (2, 2) or array.dtype.kind not in "iu":
         return edges

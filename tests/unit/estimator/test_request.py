@@ -61,6 +61,8 @@ def test_two_edges_in_an_array_work_and_a_note_says_how_they_are_read():
         np.testing.assert_array_equal(request(edges=clear).edges, [[0, 1], [1, 2]])
     with pytest.warns(G3NNWarning, match=r"\(0, 2\) and \(1, 3\); a list of tuples"):
         np.testing.assert_array_equal(request(edges=[[0, 1], [2, 3]]).edges, [[0, 1], [2, 3]])
+    with pytest.warns(G3NNWarning, match=r"\(0, 2\) and \(1, 3\)"):
+        np.testing.assert_array_equal(request(edges=((0, 1), (2, 3))).edges, [[0, 1], [2, 3]])
     np.testing.assert_array_equal(request(edges=[(0, 1), (2, 3)]).edges, [[0, 2], [1, 3]])
 
 
