@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from small_tables import edge_columns, node_columns, write
@@ -57,7 +57,7 @@ TREES = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "max_features": 0.3, "e
 PRIORS = {
     ("trees", "classes"): HistGradientBoostingClassifier(**TREES),
     ("linear-model", "classes"): make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
-    ("linear-model", "real"): make_pipeline(StandardScaler(), Ridge()),
+    ("linear-model", "real"): make_pipeline(StandardScaler(), RidgeCV(alphas=np.logspace(0, 3, 7))),
 }
 
 

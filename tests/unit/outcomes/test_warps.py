@@ -14,7 +14,7 @@ from g3nn.base.errors import Problems
 from g3nn.estimator.problem import read_problem
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.given import Given, take_apart
-from g3nn.graph.outcomes import Counts, Real
+from g3nn.graph.outcomes import Counts, Real, warps
 from g3nn.graph.outcomes.warps import IDENTITY, LOG, RANKS, SIGNED_LOG, Warp, best_warps
 
 RNG = np.random.default_rng(0)
@@ -43,7 +43,8 @@ class TestEveryScale:
         torch.testing.assert_close(warp.inverse(made), y)
 
     def test_its_slope_is_the_derivative(self, name, values):
-        warp, y = Warp.of(name, values), torch.from_numpy(values[:20])
+        # A knot, at which the slope changes, is one of the values.
+        warp, y = Warp.of(name, values), torch.from_numpy(values[:20] * 1.0001)
         steps = 1e-6 * y.abs()
         found = (warp.apply(y + steps)[0] - warp.apply(y - steps)[0]) / (2 * steps)
         torch.testing.assert_close(warp.apply(y)[1], found, rtol=1e-4, atol=1e-6)
@@ -94,6 +95,23 @@ class TestEveryScale:
         outcome = on_scale(name, values)
         low, high = outcome.conformal(random_answer(3), np.ones((2, 1)), 0.1)[0, 0]
         assert (low, high) == (0.0 if values.min() >= 0 else -np.inf, np.inf)
+
+
+ZEROS = np.where(np.arange(200) < 80, 0.0, np.round(POSITIVE) + 1)
+
+
+@pytest.mark.parametrize("values", [POSITIVE, ZEROS, 60 - ZEROS, SIGNED], ids=["tail", "zeros", "ceiling", "two tails"])
+def test_without_knowledge_the_mean_on_normal_scores_is_that_of_the_values(values):
+    outcome = on_scale(RANKS, values)
+    mean, deviation = outcome.moments(np.zeros((1, 2)))
+    assert abs(mean[0, 0] - values.mean()) < 0.08 * values.std()
+    assert abs(deviation[0, 0] / values.std() - 1) < 0.2
+
+
+def test_equal_values_get_the_normal_score_of_the_middle_of_their_ranks():
+    warp = Warp.of(RANKS, ZEROS)
+    made, _ = warp.apply(torch.tensor([0.0, ZEROS.max()], dtype=torch.float64))
+    np.testing.assert_allclose(made, stats.norm.ppf([0.2, 1 - 0.5 / 200]))
 
 
 def test_a_log_scale_is_a_lognormal():
@@ -161,6 +179,18 @@ class TestChoice:
         (warp,) = self.chosen(np.exp(np.round(self.x[:, 0])))
         assert warp == Warp(low=0.0)
         assert self.chosen(np.where(self.e > 1.0, -1.0, 0.0)) == ()
+
+    @pytest.mark.parametrize(("ranks", "chosen"), [(0.83, RANKS), (0.85, SIGNED_LOG), (1.2, SIGNED_LOG)])
+    def test_no_squared_error_is_clearly_higher_than_that_of_a_simpler_scale(self, monkeypatch, ranks, chosen):
+        found = {IDENTITY: (0.0, 1.0), SIGNED_LOG: (0.5, 0.8), RANKS: (1.0, ranks)}
+
+        def judged(name, x, values):
+            density, error = found[name]
+            return np.full(len(values), density), error
+
+        monkeypatch.setattr(warps, "_judged", judged)
+        (warp,) = self.chosen(np.sinh(self.e))
+        assert warp.name == chosen
 
     def test_few_labels_choose_nothing(self):
         (found,) = best_warps(self.x[:15], np.exp(self.x[:15, :1]))

@@ -12,7 +12,15 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeCV,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -21,7 +29,7 @@ from sklearn.svm import SVC, LinearSVC
 from g3nn.base.errors import Problems
 from g3nn.graph.outcomes import OUTCOMES
 from g3nn.model.tabular import models
-from g3nn.model.tabular.models import check_feature_model, converted
+from g3nn.model.tabular.models import check_feature_model, converted, scaled_linear
 
 BOOSTED = {"max_iter": 12, "min_samples_leaf": 3, "random_state": 0}
 CLASSIFIERS = [
@@ -37,6 +45,7 @@ REGRESSORS = [
     HistGradientBoostingRegressor(loss="gamma", **BOOSTED),
     HistGradientBoostingRegressor(loss="absolute_error", **BOOSTED),
     Ridge(),
+    RidgeCV(),
     LinearRegression(fit_intercept=False),
     ElasticNet(alpha=0.1),
     Lasso(alpha=0.1),
@@ -116,6 +125,22 @@ def test_a_linear_model_knows_its_columns_in_a_wider_matrix(X):
     np.testing.assert_allclose(model.predict(X), Ridge().fit(X[:, [2, 5]], X[:, 0]).predict(X[:, [2, 5]])[:, None])
 
 
+def test_columns_that_say_nothing_are_penalised_more():
+    rng = np.random.default_rng(1)
+    x, signal = rng.standard_normal((1000, 50)), np.arange(50) == 0
+    y = x @ signal + rng.standard_normal(1000)
+    usual = make_pipeline(StandardScaler(), Ridge()).fit(x[:80], y[:80]).score(x[80:], y[80:])
+    assert scaled_linear(OUTCOMES["real"]).fit(x[:80], y[:80]).score(x[80:], y[80:]) > usual + 0.2
+    clear = scaled_linear(OUTCOMES["real"]).fit(x[:, :1], x[:, 0])
+    np.testing.assert_allclose(clear.predict(x[:, :1]), x[:, 0], atol=0.01)
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_a_linear_model_needs_two_labels(labels):
+    x = np.arange(labels * 4.0).reshape(labels, 4) ** 2
+    assert np.isfinite(scaled_linear(OUTCOMES["real"]).fit(x, np.arange(labels)).predict(x)).all()
+
+
 def found(estimator, outcome):
     problems = Problems()
     check_feature_model(estimator, OUTCOMES[outcome], problems)
@@ -167,7 +192,8 @@ def test_the_message_names_what_can_be_saved():
     (message,) = found(RandomForestClassifier(), "classes")
     assert "expected HistGradientBoostingClassifier or LogisticRegression, or a pipeline" in message
     (message,) = found(RandomForestRegressor(), "real")
-    assert all(kind.__name__ in message for kind in (Ridge, LinearRegression, ElasticNet, Lasso, PoissonRegressor))
+    kinds = (Ridge, RidgeCV, LinearRegression, ElasticNet, Lasso, PoissonRegressor)
+    assert all(kind.__name__ in message for kind in kinds)
     assert "LogisticRegression" not in message
 
 

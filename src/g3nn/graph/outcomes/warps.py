@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from g3nn.base.parse import Matrix
@@ -25,9 +25,9 @@ _FEWEST, _MOST, _FOLDS = 20, 2000, 3
 _WIDE, _COMPONENTS = 100, 32
 """More features than that are reduced before they predict values."""
 
-_SURE, _LEAST = 2.0, 0.1
+_SURE, _LEAST, _MOST_ERROR = 2.0, 0.1, 1.05
 """A scale is taken if its log-density is higher than that of the value itself by this many standard errors, and than
-that of simpler scales by this many nats, and if its squared error is not higher by as many standard errors."""
+that of the best simpler scale by this many nats, and if its squared error is at most this many times the latter's."""
 
 _POINTS, _SHARES = (tuple(part.tolist()) for part in np.polynomial.hermite_e.hermegauss(24))
 """Gauss-Hermite points of a standard normal, and how much each counts."""
@@ -38,8 +38,8 @@ class Warp:
     """A rising function g of which a value y makes a number that is normal: g(y) = location + scale times our value.
 
     identity: y. log: log y. signed-log: asinh(y / unit), which is linear within a unit around 0 and a logarithm beyond.
-    normal-scores: the standard normal quantile of the share of values below y, by straight lines through the knots
-    (y, g) and on beyond the last ones.
+    normal-scores: the standard normal quantile of the share of values below y and of half of those that equal y, by
+    straight lines through knots (y, g) at about equal steps of g, and on beyond the last ones.
 
     low, high: answers are never outside. Both are in the caller's unit.
     """
@@ -59,9 +59,12 @@ class Warp:
         if name == SIGNED_LOG:
             warp = cls(name, unit=float(np.median(np.abs(values[values != 0]))))
         if name == RANKS:
-            shares = np.linspace(0.5, len(values) - 0.5, min(_KNOTS, len(values))) / len(values)
-            knots, first = np.unique(np.quantile(values, shares), return_index=True)
-            warp = cls(name, knots=tuple(knots.tolist()), levels=tuple(ndtri(shares[first]).tolist()))
+            order, last = np.sort(values), ndtri(1 - 0.5 / len(values))
+            shares = ndtr(np.linspace(-last, last, min(_KNOTS, len(values))))
+            knots = np.unique(np.quantile(order, shares, method="inverted_cdf"))
+            below, up_to = (np.searchsorted(order, knots, side) for side in ("left", "right"))
+            levels = ndtri((below + up_to) / (2 * len(values)))
+            warp = cls(name, knots=tuple(knots.tolist()), levels=tuple(levels.tolist()))
         low, high = -math.inf, math.inf
         if name != IDENTITY:
             made, _ = warp.apply(torch.from_numpy(values))
@@ -125,27 +128,27 @@ def best_warps(x: Matrix, labels: np.ndarray) -> tuple[Warp, ...]:
 
 def _best(x: np.ndarray, values: np.ndarray) -> Warp:
     """The scale with the highest log-density of values that trees have not seen, in the caller's unit; a simpler one
-    unless another is clearly better, and explains as much of the variance as the value itself."""
+    unless another is clearly better, and explains as much of the variance."""
     if not len(values):
         return Warp()
     if len(values) < _FEWEST or len(np.unique(values)) <= _KNOTS:
         return Warp.of(IDENTITY, values)
     some = np.random.default_rng(0).permutation(len(values))[:_MOST]
     largest = np.abs(values).max()
-    plain, missed = _judged(IDENTITY, x[some], values[some] / largest)
+    plain, error = _judged(IDENTITY, x[some], values[some] / largest)
     chosen, highest = IDENTITY, 0.0
     for name in (LOG, SIGNED_LOG, RANKS) if values.min() > 0 else (SIGNED_LOG, RANKS):
-        density, own = _judged(name, x[some], values[some] / largest)
-        gain, worse = density - plain, own - missed
-        error, own_error = (part.std() / math.sqrt(len(some)) for part in (gain, worse))
-        if gain.mean() > max(_SURE * error, highest + _LEAST) and worse.mean() <= _SURE * own_error:
-            chosen, highest = name, float(gain.mean())
+        density, own_error = _judged(name, x[some], values[some] / largest)
+        gain = density - plain
+        least = max(_SURE * gain.std() / math.sqrt(len(some)), highest + _LEAST)
+        if gain.mean() > least and own_error <= _MOST_ERROR * error:
+            chosen, highest, error = name, float(gain.mean()), own_error
     return Warp.of(chosen, values)
 
 
-def _judged(name: str, x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) each: the log-density of every value by trees that learned others, as the scale did, and the squared error
-    of their mean. How far trees are off is known from the fold itself, which is one number."""
+def _judged(name: str, x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
+    """(m,): the log-density of every value by trees that learned others, as the scale did; and the squared error of
+    their mean. How far trees are off is known from the fold itself, which is one number."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     found, missed, fold = np.empty(len(values)), np.empty(len(values)), np.arange(len(values)) % _FOLDS
@@ -159,4 +162,4 @@ def _judged(name: str, x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
         found[own] = np.log(slope[own]) - 0.5 * ((made[own] - answers) ** 2 / variance + np.log(variance))
         mean, _ = warp.moments(torch.from_numpy(answers), torch.tensor(math.sqrt(variance)))
         missed[own] = (values[own] - mean.numpy()) ** 2
-    return found, missed
+    return found, float(missed.mean())
