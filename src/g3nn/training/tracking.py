@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from g3nn.base.errors import G3NNError, G3NNWarning, InputError, Problem, Problems
+from g3nn.base.errors import G3NNError, InputError, Problem, Problems, warn_caller
 from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas
 from g3nn.model.terms import TERM_NAMES
@@ -233,7 +232,7 @@ class Runs:
             getattr(self._runs[trial], method)(*told)
         except Exception as error:
             self._runs = []
-            warnings.warn(f"tracking has ended, training goes on: {error}", G3NNWarning, stacklevel=2)
+            warn_caller(f"tracking has ended, training goes on: {error}")
 
 
 @contextmanager

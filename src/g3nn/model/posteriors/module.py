@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from g3nn.base.errors import G3NNWarning, InputError, Problem
+from g3nn.base.errors import InputError, Problem, warn_caller
 from g3nn.graph.outcomes import Outcome
 from g3nn.model.inputs import Inputs
 from g3nn.model.posteriors.base import LabelPosterior
@@ -71,7 +70,7 @@ class ModulePosterior(LabelPosterior):
             return {"edge_weight": inputs.arc_weight}
         if not self._has_warned:
             name = type(self._module[0]).__name__
-            warnings.warn(f"{name} takes no edge_weight: to it, all edges are alike", G3NNWarning, stacklevel=2)
+            warn_caller(f"{name} takes no edge_weight: to it, all edges are alike")
             self._has_warned = True
         return {}
 
