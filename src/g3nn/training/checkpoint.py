@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from g3nn.base.errors import DataError, G3NNError, InputError, Problem, Problems, warn_caller
+from g3nn.base.errors import DataError, G3NNError, Problems, refuse, warn_caller
 from g3nn.base.folders import replacing, tidy, try_writing
 from g3nn.graph.task import NodeTask
 from g3nn.training.stack import Stack
@@ -92,7 +92,7 @@ class Checkpoints:
         differ = ", ".join(f"{name} {_shown(stored.get(name))} (now {_shown(now.get(name))})" for name in names)
         advice = "Start it as it was started before, or name another folder to begin anew."
         given = f"{self.folder}, which holds a training with {differ}"
-        raise InputError([Problem("checkpoint", given, "the same training", advice)])
+        refuse("checkpoint", given, "the same training", advice)
 
 
 def check_folder(folder: str | Path, every: object) -> None:

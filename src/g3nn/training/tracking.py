@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from g3nn.base.errors import G3NNError, InputError, Problem, Problems, warn_caller
+from g3nn.base.errors import G3NNError, Problems, refuse, warn_caller
 from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas
 from g3nn.model.terms import TERM_NAMES
@@ -263,7 +263,7 @@ def _begun(track: Tracker, seed: int, trial: int, options: Mapping[str, object])
     except G3NNError:
         raise
     except Exception as error:
-        raise InputError([Problem("track", str(error), "a place that can be reached and written")]) from error
+        refuse("track", error, "a place that can be reached and written")
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import elu, relu
 
-from g3nn.base.errors import InputError, Problem
+from g3nn.base.errors import refuse
 from g3nn.base.options import choice, flag, integer, number
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import attend, linear
@@ -60,7 +60,7 @@ class GAT(LabelPosterior):
         if hidden % heads:
             advice = "Change hidden or heads, or set hidden_is='per-head'."
             allowed = f"a multiple of heads ({heads}), since it counts all heads"
-            raise InputError([Problem("hidden", str(hidden), allowed, advice)])
+            refuse("hidden", hidden, allowed, advice)
         return hidden // heads
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
