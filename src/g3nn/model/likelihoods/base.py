@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from g3nn.base.options import NoOptions, number
+from g3nn.base.options import NoOptions, probability
 from g3nn.graph.outcomes import Classes, Outcome
 from g3nn.kernels import Pattern, gather, pair_dot, pair_sum
 from g3nn.model.inputs import Inputs
@@ -160,12 +160,8 @@ def expected_over_labels(table: Tensor, q: Tensor, pairs: Pairs) -> Tensor:
 
 @dataclass(frozen=True)
 class BlockOptions:
-    p0: Scalar = number(
-        0.9, "initial probability of an edge within a class", low=0, high=1, open_ends=True, per_replica=True
-    )
-    p1: Scalar = number(
-        0.1, "initial probability of an edge between classes", low=0, high=1, open_ends=True, per_replica=True
-    )
+    p0: Scalar = probability(0.9, "initial probability of an edge within a class")
+    p1: Scalar = probability(0.1, "initial probability of an edge between classes")
 
 
 def planted_odds(sizes: Sizes, replicas: Replicas, options: BlockOptions) -> nn.Parameter:

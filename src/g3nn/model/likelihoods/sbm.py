@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from g3nn.base.options import flag, number
+from g3nn.base.options import flag, probability
 from g3nn.graph.outcomes import Classes, Tags
 from g3nn.kernels import logistic_bound, pair_dot, tag_moments
 from g3nn.model.likelihoods.base import ClassLikelihood, NodeState, Pairs
@@ -16,8 +16,8 @@ from g3nn.model.replicas import Replicas, Scalar, Sizes
 
 @dataclass(frozen=True)
 class PlantedPartitionOptions:
-    p0: Scalar = number(0.9, "probability of an edge within a class", low=0, high=1, open_ends=True, per_replica=True)
-    p1: Scalar = number(0.1, "probability of an edge between classes", low=0, high=1, open_ends=True, per_replica=True)
+    p0: Scalar = probability(0.9, "probability of an edge within a class")
+    p1: Scalar = probability(0.1, "probability of an edge between classes")
     learn_p: bool = flag(False, "learn p0 and p1 from these initial values instead of keeping them fixed")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from g3nn.base.options import choice, flag, number
+from g3nn.base.options import choice, flag, number, probability
 from g3nn.graph.outcomes import Tags
 from g3nn.kernels import Pattern, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
 from g3nn.model.inputs import Inputs
@@ -17,12 +17,8 @@ from g3nn.model.replicas import Noise, Replicas, Scalar, Sizes
 
 @dataclass(frozen=True)
 class TagOptions:
-    p0: Scalar = number(
-        0.9, "initial probability of an edge if all tags agree", low=0, high=1, open_ends=True, per_replica=True
-    )
-    p1: Scalar = number(
-        0.1, "initial probability of an edge if no tag agrees", low=0, high=1, open_ends=True, per_replica=True
-    )
+    p0: Scalar = probability(0.9, "initial probability of an edge if all tags agree")
+    p1: Scalar = probability(0.1, "initial probability of an edge if no tag agrees")
     degrees: bool = flag(False, "let nodes with many neighbours have more edges, regardless of their tags")
     edges: str = choice(
         "bernoulli",
