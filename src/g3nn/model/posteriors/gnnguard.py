@@ -12,7 +12,7 @@ from g3nn.base.options import number
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import linear, pair_dot, rectify, sparse, spmm
 from g3nn.model.inputs import Inputs
-from g3nn.model.networks import PerceptronOptions
+from g3nn.model.networks import PerceptronOptions, two_layers
 from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_dropout
 
@@ -40,10 +40,8 @@ class GNNGuard(LabelPosterior):
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GNNGuardOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         self.options = options or GNNGuardOptions()
-        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
-        self.bias1 = replicas.zeros(self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
+        layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
         self.memory = replicas.zeros(1, 1)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:

@@ -11,7 +11,7 @@ from g3nn.base.options import choice, flag, integer, number
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import linear, rectify
 from g3nn.model.inputs import Inputs
-from g3nn.model.networks import BatchNorm, LabelInput
+from g3nn.model.networks import BatchNorm, LabelInput, two_layers
 from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
@@ -55,14 +55,12 @@ class Grand(LabelPosterior):
         self.options = options or GrandOptions()
         if self.options.label_inputs:
             self.labels = LabelInput(sizes, replicas, self.options.hidden, self.options.label_dropout)
-        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
-        self.bias1 = replicas.zeros(self.options.hidden)
+        layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
         if self.options.normalise:
             arriving = sizes.features if self.options.travelling == "features" else self.options.hidden
             self.norm1 = BatchNorm(replicas, arriving)
             self.norm2 = BatchNorm(replicas, self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         shown = None
