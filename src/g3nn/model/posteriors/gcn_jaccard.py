@@ -46,5 +46,4 @@ class GCNJaccard(LabelPosterior):
         similarity = measure(task.features, task.edges)
         alike = similarity >= self.options.threshold if np.any(similarity) else np.ones(task.num_edges, dtype=bool)
         kept = task.with_edges(alike)
-        matrix = sparse.SparseMatrix.from_scipy(sparse.normalised_adjacency(kept.edges, inputs.n, kept.weights))
-        return matrix.to(inputs.device, inputs.dtype)
+        return inputs.sparse(sparse.normalised_adjacency(kept.edges, inputs.n, kept.weights))

@@ -59,5 +59,4 @@ def _arriving(inputs: Inputs) -> SparseMatrix:
     degree = np.bincount(target, weight, minlength=inputs.n)
     scale = np.divide(1.0, np.sqrt(degree), out=np.zeros(inputs.n), where=degree > 0)
     values = scale[source] * weight * scale[target]
-    matrix = SparseMatrix.from_scipy(sp.csr_array((values, (target, source)), shape=(inputs.n, inputs.n)))
-    return matrix.to(inputs.device, inputs.dtype)
+    return inputs.sparse(sp.csr_array((values, (target, source)), shape=(inputs.n, inputs.n)))
