@@ -21,7 +21,7 @@ class PlantedPartitionOptions:
     learn_p: bool = flag(False, "learn p0 and p1 from these initial values instead of keeping them fixed")
 
 
-class PlantedPartition(ClassLikelihood):
+class PlantedPartition(ClassLikelihood[PlantedPartitionOptions]):
     """e_ij ~ Bernoulli(p0) if y_i = y_j, else Bernoulli(p1).
 
     The log-likelihood is linear in the agreement a = q_i . q_j, so its expectation has a closed form:
@@ -37,10 +37,9 @@ class PlantedPartition(ClassLikelihood):
     outcomes = (Classes, Tags)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PlantedPartitionOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        options = options or PlantedPartitionOptions()
-        odds = torch.stack([torch.logit(replicas.scalar(p)) for p in (options.p0, options.p1)], dim=1)
-        self.odds = nn.Parameter(odds, requires_grad=options.learn_p)
+        super().__init__(sizes, replicas, options)
+        odds = torch.stack([torch.logit(replicas.scalar(p)) for p in (self.options.p0, self.options.p1)], dim=1)
+        self.odds = nn.Parameter(odds, requires_grad=self.options.learn_p)
         """(R, 2): log-odds of p0 and p1."""
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:

@@ -28,7 +28,7 @@ class TagOptions:
     damping: float = number(0.0, "weigh each pair by (1 + degree)^-damping of both ends", low=0, high=1)
 
 
-class TagBlocks(GraphLikelihood):
+class TagBlocks(GraphLikelihood[TagOptions]):
     """p(e_ij = 1) = sigmoid(b + sum_t a_t y_it + r_t y_jt + s_t y_it y_jt): every tag adds to the log-odds, once for
     each end that has it and once more if both do. a = r on undirected graphs.
 
@@ -53,18 +53,17 @@ class TagBlocks(GraphLikelihood):
     outcomes = (Tags,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        options = options or TagOptions()
-        self.counts, self.damping = options.edges == "poisson", options.damping
+        super().__init__(sizes, replicas, options)
+        self.counts, self.damping = self.options.edges == "poisson", self.options.damping
         scale = torch.log if self.counts else torch.logit
-        equal, opposite = (scale(replicas.scalar(p)).unsqueeze(1) for p in (options.p0, options.p1))
+        equal, opposite = (scale(replicas.scalar(p)).unsqueeze(1) for p in (self.options.p0, self.options.p1))
         step = ((equal - opposite) / sizes.classes).expand(-1, sizes.classes)
         ends = 2 if sizes.directed else 1
         self.b = nn.Parameter(equal.clone())
         self.one = nn.Parameter(-step.unsqueeze(2).repeat(1, 1, ends))
         """(R, T, ends): what a tag adds at the source and at the target."""
         self.both = nn.Parameter(2 * step)
-        self.c = nn.Parameter(torch.ones(replicas.size, 1, 1)) if options.degrees else None
+        self.c = nn.Parameter(torch.ones(replicas.size, 1, 1)) if self.options.degrees else None
 
     @property
     def expectation(self) -> str:

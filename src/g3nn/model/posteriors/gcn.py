@@ -21,7 +21,7 @@ class GCNOptions(PerceptronOptions):
     input_dropout: bool = flag(True, "dropout on the features too, as in the original GCN; the authors' code has none")
 
 
-class GCN(LabelPosterior):
+class GCN(LabelPosterior[GCNOptions]):
     """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2) with A = D^-1/2 (A + I) D^-1/2; more layers are like the first."""
 
     Options = GCNOptions
@@ -29,8 +29,7 @@ class GCN(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GCNOptions()
+        super().__init__(sizes, replicas, options)
         layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
         self.weight1, self.bias1, self.weight2, self.bias2 = layers
         self.between = HiddenLayers(replicas, self.options.hidden, self.options.layers - 2, ("weight",))

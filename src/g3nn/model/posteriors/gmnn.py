@@ -21,7 +21,7 @@ class GMNNOptions(PerceptronOptions):
     teaching: float = number(1.0, "weight of what q learns from p", low=0)
 
 
-class GMNN(LabelPosterior):
+class GMNN(LabelPosterior[GMNNOptions]):
     """q(y_i | X, G), a network on features, and p(y_i | y of the neighbours), a network on labels.
 
     M-step: p learns to predict the labels of q from those of the neighbours. E-step: q learns the answers of p at
@@ -32,8 +32,7 @@ class GMNN(LabelPosterior):
     Options = GMNNOptions
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GMNNOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GMNNOptions()
+        super().__init__(sizes, replicas, options)
         hidden, K = self.options.hidden, sizes.classes
         layers = two_layers(replicas, sizes.features, hidden, K)
         self.weight1, self.bias1, self.weight2, self.bias2 = layers

@@ -24,7 +24,7 @@ class GNNGuardOptions(PerceptronOptions):
     threshold: float = number(0.1, "similarity below which a neighbour is left out", low=0, high=1)
 
 
-class GNNGuard(LabelPosterior):
+class GNNGuard(LabelPosterior[GNNGuardOptions]):
     """H = relu(G_1 X W_1 + b_1), q = softmax(G_2 H W_2 + b_2), G_1 = S(X), G_2 = m G_1 + (1 - m) S(H), m learned.
 
     S(H): of the N_i neighbours j of i with s_ij = cos(h_i, h_j) of at least the threshold, j counts for
@@ -38,8 +38,7 @@ class GNNGuard(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GNNGuardOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GNNGuardOptions()
+        super().__init__(sizes, replicas, options)
         layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
         self.weight1, self.bias1, self.weight2, self.bias2 = layers
         self.memory = replicas.zeros(1, 1)

@@ -34,7 +34,7 @@ class GrandOptions:
     label_dropout: float = number(0.5, "share of observed labels that are hidden in each step", low=0, high=0.95)
 
 
-class Grand(LabelPosterior):
+class Grand(LabelPosterior[GrandOptions]):
     """q = softmax(W_2 relu(P W_1 + b_1) + b_2) with P = 1 / (T + 1) sum_t A^t M X: M drops whole nodes' features.
 
     Each noisy pass drops a different half of the nodes, so that q cannot rely on single neighbours. Train it with
@@ -51,8 +51,7 @@ class Grand(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GrandOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GrandOptions()
+        super().__init__(sizes, replicas, options)
         if self.options.label_inputs:
             self.labels = LabelInput(sizes, replicas, self.options.hidden, self.options.label_dropout)
         layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)

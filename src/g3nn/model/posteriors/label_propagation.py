@@ -22,7 +22,7 @@ class LabelPropagationOptions:
     spread: float = number(0.9, "weight of the neighbours; the rest is the observed labels", low=0, high=1)
 
 
-class LabelPropagation(LabelPosterior):
+class LabelPropagation(LabelPosterior[LabelPropagationOptions]):
     """Y_t = a D^-1/2 A D^-1/2 Y_{t-1} + (1 - a) Y_0 from the observed labels Y_0; features are ignored.
 
     Rows are normalised to probabilities; nodes that no label reaches get uniform probabilities.
@@ -32,8 +32,7 @@ class LabelPropagation(LabelPosterior):
     capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or LabelPropagationOptions()
+        super().__init__(sizes, replicas, options)
         self.each = ReplicaCount(replicas)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
