@@ -85,6 +85,11 @@ def number(
     return _field(default, Rule(float, help, low, high, open_ends, per_replica=per_replica))
 
 
+def probability(default: float, help: str) -> float:
+    """A number between 0 and 1, or a sequence with one for each replica of a stack."""
+    return number(default, help, low=0, high=1, open_ends=True, per_replica=True)
+
+
 def integer(default: int, help: str, *, low: int | None = None, high: int | None = None) -> int:
     return _field(default, Rule(int, help, low, high))
 

@@ -14,14 +14,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-from g3nn.base.errors import G3NNWarning
+from g3nn.base.errors import warn_caller
 from g3nn.base.options import Rule
 
 T = TypeVar("T")
@@ -124,7 +123,7 @@ def _installed(group: str) -> tuple[EntryPoint, ...]:
         return tuple(entry_points(group=group))
     except Exception as error:
         why = f"the metadata of some installed package cannot be read ({type(error).__name__}: {error})"
-        warnings.warn(f"{why}: components of other packages are not found.", G3NNWarning, stacklevel=2)
+        warn_caller(f"{why}: components of other packages are not found.")
         return ()
 
 
@@ -136,4 +135,4 @@ def _package(point: EntryPoint) -> tuple[str, str]:
 
 def _warn(point: EntryPoint, why: str) -> None:
     what = f"the entry point {point.name} = {point.value!r} of {point.group} in {_package(point)[0]}"
-    warnings.warn(f"{what} is left out: {why}.", G3NNWarning, stacklevel=2)
+    warn_caller(f"{what} is left out: {why}.")

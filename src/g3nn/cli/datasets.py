@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from g3nn.base.errors import G3NNError, G3NNWarning, Problems
+from g3nn.base.errors import G3NNError, Problems, warn_caller
 from g3nn.base.folders import check_new_folder
 from g3nn.cli.options import AsJson
 from g3nn.graph.datasets import ALL_DATASETS, DATASETS, load, statistics
@@ -53,7 +52,7 @@ def _all_tasks() -> Iterator[NodeTask]:
         except G3NNError as error:
             if name in DATASETS:
                 raise
-            warnings.warn(f"{error} It is left out.", G3NNWarning, stacklevel=2)
+            warn_caller(f"{error} It is left out.")
 
 
 def _export(name: str | None, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The fast kernels for a tensor, and operations whose gradients they compute.
 
 `g3nn.kernels.cpu` (numba) and `g3nn.kernels.gpu` (Triton) have the same functions. Where they are not installed,
-operations fall back to plain torch (`g3nn.kernels.reference`).
+operations fall back to plain torch (`g3nn.kernels.reference`), which has those that compute no gradient.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ def fast(tensor: Tensor) -> ModuleType | None:
 def differentiable(
     forward: Callable[..., tuple[Result, Saved]], backward: Callable[..., Saved], *inputs: Tensor | None
 ) -> Result:
-    """The result of `forward(*inputs)`, whose gradient is that of `backward`.
+    """The result of `forward(*inputs)`, whose gradient is that of `backward` if kernels are installed.
 
     `forward` also returns the tensors to save. `backward` takes these and the gradients of the results, and returns
     those of the inputs. It must not refer to other large tensors: they would stay in memory, and the memory of an epoch
     is estimated from the saved ones.
     """
-    if not (torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in inputs)):
-        # On a small graph autograd takes longer to take note of an operation than the operation takes.
+    wanted = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in inputs)
+    if not wanted or (inputs[0] is not None and fast(inputs[0]) is None):
+        # On a small graph autograd takes longer to take note of an operation than the operation takes. Plain torch has
+        # gradients of its own.
         return forward(*inputs)[0]
     return _Differentiable.apply(forward, backward, *inputs)
 

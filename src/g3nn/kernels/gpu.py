@@ -8,7 +8,7 @@ import torch
 import triton
 from torch import Tensor
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import refuse
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
 from g3nn.kernels import gpu_node_kernels as node_kernels
@@ -37,18 +37,20 @@ def _call(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any)
     What grows with the graph is on the first axis of a grid: the others end at 65,535.
     """
     if max(grid[1:], default=0) > _LARGEST_SIDE:
-        problems = Problems()
         advice = "Train them in several calls, or with fewer trials at once."
-        problems.add("trials", f"{max(grid[1:])} replicas at once", f"at most {_LARGEST_SIDE} on a GPU", advice)
-        problems.raise_if_any()
-    kernel[grid](*(entry.contiguous() if isinstance(entry, Tensor) else entry for entry in arguments), **constants)
+        refuse("trials", f"{max(grid[1:])} replicas at once", f"at most {_LARGEST_SIDE} on a GPU", advice)
+    kernel[grid](*map(_plain, arguments), **constants)
 
 
-def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
+def _plain(argument: Any) -> Any:
+    if isinstance(argument, Tensor):
+        return argument.contiguous()
+    return tuple(map(_plain, argument)) if isinstance(argument, tuple) else argument
+
+
+def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...] | None:
     """Seeds, counter, threshold and scale for a kernel; None if there is no draw."""
-    if draw is None:
-        return None, None, None, None
-    return draw.seeds, on_device(draw.counter, like.device), draw.threshold, draw.scale
+    return draw and (draw.seeds, on_device(draw.counter, like.device), draw.threshold, draw.scale)
 
 
 def _lanes(h: int) -> int:
@@ -105,7 +107,7 @@ def dropout(x: Tensor, draw: Draw, start: int = 0) -> Tensor:
     R, size = len(draw.seeds), x.shape[1]
     out = x.new_empty(R, size)
     grid, stride = (triton.cdiv(size, _BLOCK), R), 0 if x.shape[0] == 1 else size
-    _call(kernels.dropout, grid, x, *_noise(draw, x), out, size, stride, start)
+    _call(kernels.dropout, grid, x, _noise(draw, x), out, size, stride, start)
     return out
 
 
@@ -124,7 +126,7 @@ def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | 
     lanes = min(_WIDEST, _lanes(h))
     blocks = _product_blocks(R, pattern.nnz / n, lanes)
     grid = (n, triton.cdiv(R, blocks["REPLICAS"]), triton.cdiv(h, lanes))
-    _call(kernels.spmm, grid, *matrix, dense, *_noise(draw, dense), out, *sizes, LANES=lanes, **blocks)
+    _call(kernels.spmm, grid, matrix, dense, _noise(draw, dense), out, sizes, LANES=lanes, **blocks)
     return out
 
 
@@ -183,8 +185,8 @@ def _scatter(
     out = rows.new_empty(R, n, h)
     pairs = 4 * _entries(h)
     inputs, sizes = (grad, rows, source, target), (m, n, h, P, _stride(target))
-    _call(kernels.scatter, (triton.cdiv(P, pairs), R), *inputs, sums, *bounds, *sizes, PAIRS=pairs, LANES=_lanes(h))
-    _call(kernels.from_fixed, (triton.cdiv(n * h, _BLOCK), R), sums, out, *bounds, n * h)
+    _call(kernels.scatter, (triton.cdiv(P, pairs), R), inputs, sums, bounds, sizes, PAIRS=pairs, LANES=_lanes(h))
+    _call(kernels.from_fixed, (triton.cdiv(n * h, _BLOCK), R), sums, out, bounds, n * h)
     return out
 
 
@@ -203,8 +205,8 @@ def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> tuple[Tens
     R, n, H, F = x.shape
     pattern = how.pattern
     out, alpha = x.new_empty(x.shape), x.new_empty(R, pattern.nnz, H)
-    inputs = (pattern.rowptr, pattern.col, how.log_weight, x, left, right, how.slope, *_noise(how.draw, x))
-    _call(attention.attend, (n, R), *inputs, alpha, out, pattern.nnz, H, F, **_attention_blocks(H, F))
+    inputs = (pattern.rowptr, pattern.col, how.log_weight), (x, left, right), how.slope, _noise(how.draw, x)
+    _call(attention.attend, (n, R), *inputs, alpha, out, (pattern.nnz, H, F), **_attention_blocks(H, F))
     return out, alpha
 
 
@@ -214,10 +216,10 @@ def attend_backward(
     R, n, H, F = x.shape
     grad, pattern, noise, blocks = grad.contiguous(), how.pattern, _noise(how.draw, x), _attention_blocks(H, F)
     grad_x, grad_left, grad_right, score = (end.new_empty(end.shape) for end in (x, left, right, alpha))
-    inputs = (pattern.rowptr, pattern.col, x, left, right, how.slope, *noise, alpha, grad)
-    _call(attention.attend_backward_scores, (n, R), *inputs, score, grad_left, pattern.nnz, H, F, **blocks)
-    inputs = (pattern.t_rowptr, pattern.t_col, pattern.perm, *noise, alpha, grad, score)
-    _call(attention.attend_backward_sources, (n, R), *inputs, grad_x, grad_right, pattern.nnz, H, F, **blocks)
+    inputs, sizes = ((pattern.rowptr, pattern.col), (x, left, right, alpha), how.slope, noise), (pattern.nnz, H, F)
+    _call(attention.attend_backward_scores, (n, R), *inputs, (grad, score, grad_left), sizes, **blocks)
+    transposed, grads = (pattern.t_rowptr, pattern.t_col, pattern.perm), (grad, score, grad_x, grad_right)
+    _call(attention.attend_backward_sources, (n, R), transposed, alpha, noise, grads, sizes, **blocks)
     return grad_x, grad_left, grad_right
 
 
@@ -267,7 +269,7 @@ def column_sums(grad: Tensor) -> Tensor:
 def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
     R, n, h = x.shape
     out = x.new_empty(x.shape)
-    _call(node_kernels.rectify, (triton.cdiv(n * h, _BLOCK), R), x, bias, *_noise(draw, x), out, n * h, h)
+    _call(node_kernels.rectify, (triton.cdiv(n * h, _BLOCK), R), x, bias, _noise(draw, x), out, n * h, h)
     return out
 
 
@@ -287,8 +289,8 @@ def node_terms(answers: NodeAnswers) -> tuple[Tensor, Tensor]:
     (R, n, K), shape = log_q.shape, _rows(log_q.shape[2])
     blocks = triton.cdiv(n, shape["ROWS"])
     sums, soft = log_q.new_empty(R, blocks, 4), log_q.new_empty(R, n, K)
-    inputs = (log_q, log_p, label, *shares)
-    _call(node_kernels.node_terms, (blocks, R), *inputs, sums, soft, n, K, OF_POSTERIOR=of_posterior, **shape)
+    numbers = ((log_q, log_p, label), shares, sums, soft, n, K)
+    _call(node_kernels.node_terms, (blocks, R), *numbers, OF_POSTERIOR=of_posterior, **shape)
     return sums.sum(1), soft
 
 
@@ -296,7 +298,7 @@ def node_terms_backward(grad_sums: Tensor, grad_soft: Tensor, answers: NodeAnswe
     log_q, log_p, label, of_posterior, shares = answers
     (R, n, K), shape = log_q.shape, _rows(log_q.shape[2])
     grad_q, grad_p = (log_q.new_empty(R, n, K) for _ in range(2))
-    numbers = (log_q, log_p, label, grad_sums, grad_soft, *shares, grad_q, grad_p, n, K)
+    numbers = ((log_q, log_p, label), shares, (grad_sums, grad_soft, grad_q, grad_p), n, K)
     grid = (triton.cdiv(n, shape["ROWS"]), R)
     _call(node_kernels.node_terms_backward, grid, *numbers, OF_POSTERIOR=of_posterior, **shape)
     return grad_q, grad_p
@@ -317,7 +319,7 @@ def keep_book(
 ) -> None:
     """`books`: clock, best loss, accuracy and epoch, epochs, active, diverged, fresh; all changed in place."""
     R = losses.shape[0]
-    numbers = (losses, val_loss, val_accuracy, *books, limit, patience, R)
+    numbers = (losses, val_loss, val_accuracy, books, limit, patience, R)
     _call(node_kernels.keep_book, (1,), *numbers, BLOCK=min(1024, _lanes(R)))
 
 
@@ -338,7 +340,7 @@ def expected_logistic(pairs: LogisticPairs) -> Tensor:
         return torch.cat([reference.expected_logistic(part) for _, part in pairs.parts(_pairs_at_once(R, K))], dim=1)
     out = pairs.left.new_empty(R, P)
     blocks, shape = _pair_blocks(P, K)
-    _call(node_kernels.expected_logistic, (blocks, R), *pairs, out, P, K, **shape)
+    _call(node_kernels.expected_logistic, (blocks, R), pairs, out, P, K, **shape)
     return out
 
 
@@ -356,5 +358,5 @@ def _some_logistic_backward(grad: Tensor, pairs: LogisticPairs) -> tuple[Tensor 
     inputs = (pairs.left, pairs.right, pairs.base, pairs.target, pairs.source)
     grads = [None if end is None else torch.empty_like(end, memory_format=torch.contiguous_format) for end in inputs]
     table = pairs.table.new_empty(R, blocks, K, K)
-    _call(node_kernels.expected_logistic_backward, (blocks, R), grad, *pairs, *grads, table, P, K, **shape)
+    _call(node_kernels.expected_logistic_backward, (blocks, R), grad, pairs, (*grads, table), P, K, **shape)
     return *grads, table.sum(1)

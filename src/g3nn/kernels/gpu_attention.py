@@ -23,27 +23,12 @@ def _node(rowptr, H, F, HEADS: tl.constexpr, UNITS: tl.constexpr):
 
 @triton.jit
 def attend(
-    rowptr,
-    col,
-    log_weight,
-    x,
-    left,
-    right,
-    slope,
-    seeds,
-    counter,
-    threshold,
-    scale,
-    alpha,
-    out,
-    nnz,
-    H,
-    F,
-    ENTRIES: tl.constexpr,
-    HEADS: tl.constexpr,
-    UNITS: tl.constexpr,
+    pattern, inputs, slope, noise, alpha, out, sizes, ENTRIES: tl.constexpr, HEADS: tl.constexpr, UNITS: tl.constexpr
 ):
     """See the kernel of the same name for the CPU. alpha (R, nnz, H) here."""
+    rowptr, col, log_weight = pattern
+    x, left, right = inputs
+    nnz, H, F = sizes
     r, n, start, stop, heads, units, place, at, inside_node = _node(rowptr, H, F, HEADS, UNITS)
     here = heads < H
     own = tl.load(left + place, mask=here, other=0.0)
@@ -56,13 +41,13 @@ def attend(
         score, _, _ = _score(col, log_weight, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
         total += tl.sum(tl.exp(score - top[None, :]), axis=0)
     result = tl.zeros((HEADS, UNITS), dtype=out.dtype.element_ty)
-    key = _draw_key(seeds, counter, r)
+    key = _draw_key(noise, r)
     for block in range(start, stop, ENTRIES):
         score, k, source = _score(col, log_weight, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
         weight = tl.exp(score - top[None, :]) / total[None, :]
         inside = (k < stop)[:, None] & here[None, :]
         tl.store(alpha + (r * nnz + k)[:, None] * H + heads[None, :], weight, mask=inside)
-        weight = _dropped(weight, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], threshold, scale)
+        weight = _dropped(weight, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], noise)
         result += tl.sum(weight[:, :, None] * _sources(x, source, k < stop, r, n, H, F, heads, units), axis=0)
     tl.store(out + at, result, mask=inside_node)
 
@@ -91,45 +76,26 @@ def _sources(x, source, live, r, n, H, F, heads, units):
 
 @triton.jit
 def attend_backward_scores(
-    rowptr,
-    col,
-    x,
-    left,
-    right,
-    slope,
-    seeds,
-    counter,
-    threshold,
-    scale,
-    alpha,
-    grad,
-    grad_score,
-    grad_left,
-    nnz,
-    H,
-    F,
-    ENTRIES: tl.constexpr,
-    HEADS: tl.constexpr,
-    UNITS: tl.constexpr,
+    pattern, inputs, slope, noise, grads, sizes, ENTRIES: tl.constexpr, HEADS: tl.constexpr, UNITS: tl.constexpr
 ):
+    rowptr, col = pattern
+    x, left, right, alpha = inputs
+    nnz, H, F = sizes
+    grad, grad_score, grad_left = grads
     r, n, start, stop, heads, units, place, at, inside_node = _node(rowptr, H, F, HEADS, UNITS)
     here = heads < H
-    key = _draw_key(seeds, counter, r)
+    key = _draw_key(noise, r)
     g = tl.load(grad + at, mask=inside_node, other=0.0)
     own = tl.load(left + place, mask=here, other=0.0)
     mean = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
-        weight, dot, _ = _weights_and_dots(
-            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units
-        )
+        weight, dot, _ = _weights_and_dots(col, x, alpha, g, key, noise, k, stop, r, n, nnz, H, F, heads, units)
         mean += tl.sum(weight * dot, axis=0)
     total = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
-        weight, dot, source = _weights_and_dots(
-            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units
-        )
+        weight, dot, source = _weights_and_dots(col, x, alpha, g, key, noise, k, stop, r, n, nnz, H, F, heads, units)
         inside = (k < stop)[:, None] & here[None, :]
         other = tl.load(right + (r * n + source)[:, None] * H + heads[None, :], mask=inside, other=0.0)
         score = weight * (dot - mean[None, :])
@@ -140,40 +106,26 @@ def attend_backward_scores(
 
 
 @triton.jit
-def _weights_and_dots(col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units):
+def _weights_and_dots(col, x, alpha, g, key, noise, k, stop, r, n, nnz, H, F, heads, units):
     """(ENTRIES, HEADS): attention weights, and the gradient of each as grad_i . x_j with its dropout."""
     live = k < stop
     source = tl.load(col + k, mask=live, other=0).to(tl.int64)
     inside = live[:, None] & (heads < H)[None, :]
     weight = tl.load(alpha + (r * nnz + k)[:, None] * H + heads[None, :], mask=inside, other=0.0)
     dot = tl.sum(g[None, :, :] * _sources(x, source, live, r, n, H, F, heads, units), axis=2)
-    return weight, _dropped(dot, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], threshold, scale), source
+    return weight, _dropped(dot, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], noise), source
 
 
 @triton.jit
 def attend_backward_sources(
-    t_rowptr,
-    t_col,
-    perm,
-    seeds,
-    counter,
-    threshold,
-    scale,
-    alpha,
-    grad,
-    grad_score,
-    grad_x,
-    grad_right,
-    nnz,
-    H,
-    F,
-    ENTRIES: tl.constexpr,
-    HEADS: tl.constexpr,
-    UNITS: tl.constexpr,
+    transposed, alpha, noise, grads, sizes, ENTRIES: tl.constexpr, HEADS: tl.constexpr, UNITS: tl.constexpr
 ):
+    t_rowptr, t_col, perm = transposed
+    nnz, H, F = sizes
+    grad, grad_score, grad_x, grad_right = grads
     r, n, start, stop, heads, units, place, at, inside_node = _node(t_rowptr, H, F, HEADS, UNITS)
     here = heads < H
-    key = _draw_key(seeds, counter, r)
+    key = _draw_key(noise, r)
     result = tl.zeros((HEADS, UNITS), dtype=grad_x.dtype.element_ty)
     total = tl.zeros((HEADS,), dtype=grad_x.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
@@ -184,7 +136,7 @@ def attend_backward_sources(
         inside = live[:, None] & here[None, :]
         entry = (r * nnz + k)[:, None] * H + heads[None, :]
         weight = tl.load(alpha + entry, mask=inside, other=0.0)
-        weight = _dropped(weight, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], threshold, scale)
+        weight = _dropped(weight, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], noise)
         result += tl.sum(weight[:, :, None] * _sources(grad, target, live, r, n, H, F, heads, units), axis=0)
         total += tl.sum(tl.load(grad_score + entry, mask=inside, other=0.0), axis=0)
     tl.store(grad_x + at, result, mask=inside_node)

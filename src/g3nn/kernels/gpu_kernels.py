@@ -1,8 +1,9 @@
 """CUDA kernels in Triton: the same operations and the same random bits as `g3nn.kernels.cpu_kernels`.
 
 A program owns a row of one replica and walks over its entries in blocks, so sums have a fixed order and a run can be
-repeated bit for bit; only the gradient of sampled pairs uses atomics, and it adds integers. An argument that is None
-is absent, and a kernel is compiled without what needs it.
+repeated bit for bit; only the gradient of sampled pairs uses atomics, and it adds integers. Arguments that belong
+together come as one tuple, such as `noise`: seeds, counter, threshold and scale. An argument that is None is absent,
+and a kernel is compiled without what needs it.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ def _bits(key, position):
 
 
 @triton.jit
-def _draw_key(seeds, counter, r):
+def _draw_key(noise, r):
     """The keys of these replicas, if there is a draw."""
     key = 0
-    if seeds is not None:
-        key = _key(tl.load(seeds + r), tl.load(counter))
+    if noise is not None:
+        key = _key(tl.load(noise[0] + r), tl.load(noise[1]))
     return key
 
 
 @triton.jit
-def _dropped(value, key, position, threshold, scale):
+def _dropped(value, key, position, noise):
     """Dropout on values, if there is a draw."""
-    if threshold is not None:
-        value = tl.where(_bits(key, position) >= threshold.to(tl.uint32), value * scale, 0.0)
+    if noise is not None:
+        value = tl.where(_bits(key, position) >= noise[2].to(tl.uint32), value * noise[3], 0.0)
     return value
 
 
@@ -84,43 +85,24 @@ def uniform_integers(seeds, counter, out, size, high):
 
 
 @triton.jit
-def dropout(x, seeds, counter, threshold, scale, out, size, stride, start):
+def dropout(x, noise, out, size, stride, start):
     """x (R, size), or with stride 0 the same (size,) for every replica; random bits from position `start` on."""
     r = tl.program_id(1).to(tl.int64)
     p = places(BLOCK)
-    key = _key(tl.load(seeds + r), tl.load(counter))
     value = tl.load(x + r * stride + p, mask=p < size, other=0.0)
-    tl.store(out + r * size + p, _dropped(value, key, start + p, threshold, scale), mask=p < size)
+    tl.store(out + r * size + p, _dropped(value, _draw_key(noise, r), start + p, noise), mask=p < size)
 
 
 @triton.jit
-def spmm(
-    rowptr,
-    col,
-    perm,
-    values,
-    left,
-    right,
-    dense,
-    seeds,
-    counter,
-    threshold,
-    scale,
-    out,
-    R,
-    m,
-    h,
-    value_stride,
-    REPLICAS: tl.constexpr,
-    ENTRIES: tl.constexpr,
-    LANES: tl.constexpr,
-):
+def spmm(matrix, dense, noise, out, sizes, REPLICAS: tl.constexpr, ENTRIES: tl.constexpr, LANES: tl.constexpr):
     """out (R, n, h): row i of replica r is sum_k values_k dense[col_k], or without values sum_k left_i right_j dense_j
     with j = col_k.
 
     A program owns LANES columns of row i of REPLICAS replicas, which share the positions of its entries, and processes
     ENTRIES at a time.
     """
+    rowptr, col, perm, values, left, right = matrix
+    R, m, h, value_stride = sizes
     i, n = tl.program_id(0), tl.num_programs(0)
     r = tl.program_id(1) * REPLICAS + tl.arange(0, REPLICAS)
     here = r < R
@@ -128,7 +110,7 @@ def spmm(
     start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
     lanes = tl.program_id(2) * LANES + tl.arange(0, LANES)
     total = tl.zeros((REPLICAS, LANES), dtype=out.dtype.element_ty)
-    key = _draw_key(seeds, counter, tl.where(here, r, 0)[:, None])
+    key = _draw_key(noise, tl.where(here, r, 0)[:, None])
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
         live = k < stop
@@ -137,7 +119,7 @@ def spmm(
         if values is not None:
             position = k if perm is None else tl.load(perm + k, mask=live, other=0)
             weight = tl.load(values + (r * value_stride)[:, None] + position[None, :], mask=inside, other=0.0)
-            weight = _dropped(weight, key, position[None, :], threshold, scale)
+            weight = _dropped(weight, key, position[None, :], noise)
         elif right is not None:
             weight = tl.load(right + source[None, :] + 0 * r[:, None], mask=inside, other=0.0)
         else:
@@ -228,8 +210,9 @@ def unrank_free(rank, rowptr, col, first, second, n, nnz, P, ROW_STEPS: tl.const
 
 
 @triton.jit
-def _fixed_scale(first, second, units, r):
+def _fixed_scale(bounds, r):
     """How many integer units make 1, such that the largest possible summand of replica r becomes `units`."""
+    first, second, units = bounds
     largest = tl.load(first + r).to(tl.float64)
     if second is not None:
         largest *= tl.load(second + r).to(tl.float64)
@@ -237,44 +220,30 @@ def _fixed_scale(first, second, units, r):
 
 
 @triton.jit
-def from_fixed(sums, out, first, second, units, size):
+def from_fixed(sums, out, bounds, size):
     """Converts the integer sums back to floating point."""
     r = tl.program_id(1).to(tl.int64)
     p = places(BLOCK)
     value = tl.load(sums + r * size + p, mask=p < size, other=0).to(tl.float64)
-    value = value / _fixed_scale(first, second, units, r)
+    value = value / _fixed_scale(bounds, r)
     tl.store(out + r * size + p, value.to(out.dtype.element_ty), mask=p < size)
 
 
 @triton.jit
-def scatter(
-    grad,
-    rows,
-    source,
-    target,
-    out,
-    first,
-    second,
-    units,
-    m,
-    n,
-    h,
-    P,
-    index_stride,
-    PAIRS: tl.constexpr,
-    LANES: tl.constexpr,
-):
+def scatter(inputs, out, bounds, sizes, PAIRS: tl.constexpr, LANES: tl.constexpr):
     """out (R, n, h) int64 += amount in units at row target_p: integer sums do not depend on their order.
 
     The amount is grad_p * rows[source_p], with rows (R, m, h), or without grad rows_p, with rows (R, P, h).
     """
+    grad, rows, source, target = inputs
+    m, n, h, P, index_stride = sizes
     r = tl.program_id(1).to(tl.int64)
     p = places(PAIRS)
     live = p < P
     lanes = tl.arange(0, LANES)
     inside = live[:, None] & (lanes < h)[None, :]
     place = tl.load(target + r * index_stride + p, mask=live, other=0).to(tl.int64)
-    factor = _fixed_scale(first, second, units, r)
+    factor = _fixed_scale(bounds, r)
     if grad is not None:
         origin = tl.load(source + r * index_stride + p, mask=live, other=0).to(tl.int64)
         amount = tl.load(rows + (r * m + origin)[:, None] * h + lanes[None, :], mask=inside, other=0.0)

@@ -50,7 +50,7 @@ def column_sums(grad, out, n, h, rows_per_part, ROWS: tl.constexpr, LANES: tl.co
 
 
 @triton.jit
-def rectify(x, bias, seeds, counter, threshold, scale, out, size, h):
+def rectify(x, bias, noise, out, size, h):
     """out (R, size) = dropout(max(0, x + bias)), with size = n h and bias (R, h)."""
     r = tl.program_id(1)
     p = places(BLOCK)
@@ -58,7 +58,7 @@ def rectify(x, bias, seeds, counter, threshold, scale, out, size, h):
     at = r.to(tl.int64) * size + p
     value = tl.load(x + at, mask=inside, other=0.0) + tl.load(bias + r * h + p % h, mask=inside, other=0.0)
     value = tl.where(value > 0.0, value, 0.0 * value)  # a NaN stays one
-    value = _dropped(value, _draw_key(seeds, counter, r), p, threshold, scale)
+    value = _dropped(value, _draw_key(noise, r), p, noise)
     tl.store(out + at, value, mask=inside)
 
 
@@ -72,8 +72,9 @@ def rectify_backward(grad, kept, scale, out, size):
 
 
 @triton.jit
-def _answers(log_q, log_p, label, r, i, n, K, LANES: tl.constexpr):
+def _answers(answers, r, i, n, K, LANES: tl.constexpr):
     """For a block of nodes: log q, log p, which class is the label, which nodes are in U, their places and a mask."""
+    log_q, log_p, label = answers
     k = tl.arange(0, LANES)
     inside = (i < n)[:, None] & (k < K)[None, :]
     y = tl.load(label + i, mask=i < n, other=-2)[:, None]
@@ -84,25 +85,13 @@ def _answers(log_q, log_p, label, r, i, n, K, LANES: tl.constexpr):
 
 
 @triton.jit
-def node_terms(
-    log_q,
-    log_p,
-    label,
-    share_l,
-    share_u,
-    sums,
-    soft,
-    n,
-    K,
-    OF_POSTERIOR: tl.constexpr,
-    ROWS: tl.constexpr,
-    LANES: tl.constexpr,
-):
+def node_terms(answers, shares, sums, soft, n, K, OF_POSTERIOR: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr):
     """sums (R, blocks, 4) over each block of nodes, and soft (R, n, K); see `g3nn.kernels.nodes`."""
+    share_l, share_u = shares
     r = tl.program_id(1).to(tl.int64)
     block, blocks = tl.program_id(0), tl.num_programs(0)
     i = places(ROWS)
-    lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
+    lq, lp, observed, free, at, inside = _answers(answers, r, i, n, K, LANES)
     free = inside & free
     q = tl.where(free, tl.exp(lq), 0.0)
     place = sums + (r * blocks + block) * 4
@@ -116,24 +105,13 @@ def node_terms(
 
 @triton.jit
 def node_terms_backward(
-    log_q,
-    log_p,
-    label,
-    grad_sums,
-    grad_soft,
-    share_l,
-    share_u,
-    grad_q,
-    grad_p,
-    n,
-    K,
-    OF_POSTERIOR: tl.constexpr,
-    ROWS: tl.constexpr,
-    LANES: tl.constexpr,
+    answers, shares, grads, n, K, OF_POSTERIOR: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr
 ):
+    share_l, share_u = shares
+    grad_sums, grad_soft, grad_q, grad_p = grads
     r = tl.program_id(1).to(tl.int64)
     i = places(ROWS)
-    lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
+    lq, lp, observed, free, at, inside = _answers(answers, r, i, n, K, LANES)
     slope = tl.load(grad_soft + at, mask=inside, other=0.0)
     supervised, prior = share_l * tl.load(grad_sums + r * 4), share_l * tl.load(grad_sums + r * 4 + 1)
     cross, entropy = share_u * tl.load(grad_sums + r * 4 + 2), share_u * tl.load(grad_sums + r * 4 + 3)
@@ -172,24 +150,9 @@ def validation(log_q, labels, nodes, out, n, K, count, nodes_per_part, NODES: tl
 
 
 @triton.jit
-def keep_book(
-    losses,
-    val_loss,
-    val_accuracy,
-    clock,
-    best_loss,
-    best_accuracy,
-    best_epoch,
-    epochs,
-    active,
-    diverged,
-    fresh,
-    limit,
-    patience,
-    R,
-    BLOCK: tl.constexpr,
-):
+def keep_book(losses, val_loss, val_accuracy, books, limit, patience, R, BLOCK: tl.constexpr):
     """`Track.update` in one program."""
+    clock, best_loss, best_accuracy, best_epoch, epochs, active, diverged, fresh = books
     now = tl.load(clock) + 1
     for start in range(0, R, BLOCK):
         r = start + tl.arange(0, BLOCK)
@@ -217,9 +180,10 @@ def _log_sigmoid(x):
 
 
 @triton.jit
-def _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES: tl.constexpr):
+def _pair_logits(pairs, r, p, P, K, LANES: tl.constexpr):
     """For a block of pairs: beliefs at both ends, logits (PAIRS, LANES, LANES), and the places and masks of the former
     and of the table."""
+    left, right, base, target, source, table, _ = pairs
     k = tl.arange(0, LANES)
     live = p < P
     at = (r * P + p)[:, None] * K + k[None, :]
@@ -237,43 +201,24 @@ def _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES: tl
 
 
 @triton.jit
-def expected_logistic(
-    left, right, base, target, source, table, sign, out, P, K, PAIRS: tl.constexpr, LANES: tl.constexpr
-):
+def expected_logistic(pairs, out, P, K, PAIRS: tl.constexpr, LANES: tl.constexpr):
     """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
     r = tl.program_id(1).to(tl.int64)
     p = places(PAIRS)
-    a, b, logit, _, _, _, _ = _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES)
-    score = a[:, :, None] * b[:, None, :] * _log_sigmoid(sign * logit)
+    a, b, logit, _, _, _, _ = _pair_logits(pairs, r, p, P, K, LANES)
+    score = a[:, :, None] * b[:, None, :] * _log_sigmoid(pairs[6] * logit)
     tl.store(out + r * P + p, tl.sum(tl.sum(score, axis=2), axis=1), mask=p < P)
 
 
 @triton.jit
-def expected_logistic_backward(
-    grad,
-    left,
-    right,
-    base,
-    target,
-    source,
-    table,
-    sign,
-    grad_left,
-    grad_right,
-    grad_base,
-    grad_target,
-    grad_source,
-    grad_table,
-    P,
-    K,
-    PAIRS: tl.constexpr,
-    LANES: tl.constexpr,
-):
+def expected_logistic_backward(grad, pairs, grads, P, K, PAIRS: tl.constexpr, LANES: tl.constexpr):
     """Gradients for every pair, and grad_table (R, blocks, K, K) for each block of pairs."""
+    grad_left, grad_right, grad_base, grad_target, grad_source, grad_table = grads
+    sign = pairs[6]
     r = tl.program_id(1).to(tl.int64)
     block, blocks = tl.program_id(0), tl.num_programs(0)
     p = places(PAIRS)
-    a, b, logit, at, inside, cell, square = _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES)
+    a, b, logit, at, inside, cell, square = _pair_logits(pairs, r, p, P, K, LANES)
     g = tl.load(grad + r * P + p, mask=p < P, other=0.0)
     score = g[:, None, None] * _log_sigmoid(sign * logit)
     tl.store(grad_left + at, tl.sum(score * b[:, None, :], axis=2), mask=inside)
@@ -281,7 +226,7 @@ def expected_logistic_backward(
     slope = a[:, :, None] * b[:, None, :] * g[:, None, None] * sign / (1.0 + tl.exp(sign * logit))
     by_source = tl.sum(slope, axis=2)
     tl.store(grad_base + r * P + p, tl.sum(by_source, axis=1), mask=p < P)
-    if target is not None:
+    if grad_target is not None:
         tl.store(grad_target + at, tl.sum(slope, axis=1), mask=inside)
         tl.store(grad_source + at, by_source, mask=inside)
     tl.store(grad_table + (r * blocks + block) * K * K + cell, tl.sum(slope, axis=0), mask=square)

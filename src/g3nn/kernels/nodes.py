@@ -26,12 +26,9 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
 
 def dropout(x: Tensor, draw: Draw) -> Tensor:
     """x (R, ...) with positions set to zero at the rate of the draw, the others scaled up."""
-    kernels = fast(x)
-    if kernels is None:
-        return reference.dropout(x, draw)
 
     def dropped(values: Tensor) -> Tensor:
-        return kernels.dropout(values.reshape(len(values), -1), draw).view_as(values)
+        return (fast(x) or reference).dropout(values.reshape(len(values), -1), draw).view_as(values)
 
     return differentiable(lambda x: (dropped(x), ()), lambda grad: (dropped(grad),), x)
 
@@ -94,10 +91,7 @@ def linear(x: Tensor, weight: Tensor) -> Tensor:
 
 def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
     """dropout(max(0, x + b)) for x (R, n, h) and bias (R, h), without dropout if there is no draw."""
-    kernels = fast(x)
-    if kernels is None:
-        out = torch.relu(x + bias.unsqueeze(1))
-        return out if draw is None else reference.dropout(out, draw)
+    kernels = fast(x) or reference
 
     def forward(x: Tensor, bias: Tensor) -> tuple[Tensor, Saved]:
         # The result is positive exactly where the gradient passes, so nothing else needs to be saved.
@@ -119,9 +113,7 @@ def dropped_linear(x: Tensor, weight: Tensor, draw: Draw) -> Tensor:
 
     Holds dropped rows only a block at a time: the backward pass draws them again.
     """
-    kernels = fast(x)
-    if kernels is None:
-        return torch.bmm(dropout(x.expand(len(weight), *x.shape), draw), weight)
+    kernels = fast(x) or reference
     R, (n, h) = len(weight), x.shape
     count = max(1, _BLOCK[x.device.type] // (R * h))
 
@@ -160,9 +152,7 @@ def attend(
     x (R, n, H, F), left and right (R, n, H); returns (R, n, H, F). The draw drops weights a_ij. log_weight (nnz,):
     log w of each entry, a constant that is added to its score, so that a_ij is in proportion to w_ij.
     """
-    kernels, how = fast(x), Attention(pattern, slope, draw, log_weight)
-    if kernels is None:
-        return reference.attend(x, left, right, how)
+    kernels, how = fast(x) or reference, Attention(pattern, slope, draw, log_weight)
 
     def forward(*inputs: Tensor) -> tuple[Tensor, Saved]:
         out, alpha = kernels.attend(*inputs, how)
@@ -196,9 +186,7 @@ def node_terms(
     Returns the sums (R, 4) of `NodeSums`, in which a node of L has the first share as its weight and a node of U the
     second; and the labels (R, n, K) that enter the graph term: observed in L, those of q (if `of_posterior`) or p in U.
     """
-    kernels = fast(log_q)
-    if kernels is None:
-        return reference.node_terms(NodeAnswers(log_q, log_p, label, of_posterior, shares))
+    kernels = fast(log_q) or reference
 
     def forward(log_q: Tensor, log_p: Tensor) -> tuple[tuple[Tensor, Tensor], Saved]:
         return kernels.node_terms(NodeAnswers(log_q, log_p, label, of_posterior, shares)), (log_q, log_p, label)

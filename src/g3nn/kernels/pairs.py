@@ -17,16 +17,13 @@ from g3nn.kernels.pattern import Pattern
 
 def gather(nodes: Tensor, index: Tensor) -> Tensor:
     """(R, P, h): rows of nodes (R, n, h) at an index (P,) that replicas share, or (R, P)."""
-    kernels = fast(nodes)
-    if kernels is None:
-        return _rows_at(nodes, index)
-    n = nodes.shape[1]
+    kernels, n = fast(nodes) or reference, nodes.shape[1]
 
     def backward(index: Tensor, grad: Tensor) -> Saved:
         # Unlike torch's own on a GPU, it adds rows in a fixed order.
         return (kernels.scatter_rows(grad, index, n),)
 
-    return differentiable(lambda nodes: (_rows_at(nodes, index), (index,)), backward, nodes)
+    return differentiable(lambda nodes: (reference.rows_at(nodes, index), (index,)), backward, nodes)
 
 
 def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
@@ -35,9 +32,7 @@ def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern
     Pairs that stay the same can come with their pattern (rows i, columns j, in the same order). Gradients are then sums
     along its rows and columns instead of scattered additions.
     """
-    kernels = fast(left)
-    if kernels is None:
-        return (_rows_at(left, i) * _rows_at(right, j)).sum(2)
+    kernels = fast(left) or reference
 
     def forward(left: Tensor, right: Tensor) -> tuple[Tensor, Saved]:
         return kernels.pair_dot(left, right, i, j), (left, right, i, j)
@@ -52,10 +47,7 @@ def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern
 
 def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
     """(R, P): left_i + right_j for left and right (R, n)."""
-    kernels = fast(left)
-    if kernels is None:
-        return (_rows_at(left.unsqueeze(2), i) + _rows_at(right.unsqueeze(2), j)).squeeze(2)
-    n = left.shape[1]
+    kernels, n = fast(left) or reference, left.shape[1]
 
     def backward(i: Tensor, j: Tensor, grad: Tensor) -> Saved:
         if pattern is None:
@@ -64,12 +56,6 @@ def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern
         return tuple(kernels.spmm(pattern, grad, ones, None, side).squeeze(2) for side in (False, True))
 
     return differentiable(lambda *ends: (kernels.pair_sum(*ends, i, j), (i, j)), backward, left, right)
-
-
-def _rows_at(nodes: Tensor, index: Tensor) -> Tensor:
-    if index.dim() == 1:
-        return nodes.index_select(1, index)
-    return nodes.gather(1, index.long().unsqueeze(2).expand(*index.shape, nodes.shape[2]))
 
 
 def expected_logistic(
@@ -86,10 +72,7 @@ def expected_logistic(
 
     left, right (R, P, K): beliefs at the two ends; base (R, P); table (R, K, K); target and source (R, P, K) or None.
     """
-    kernels, sign = fast(left), 1.0 if present else -1.0
-    tensors = (left, right, base, target, source, table)
-    if kernels is None:
-        return reference.expected_logistic(LogisticPairs(*tensors, sign))
+    kernels, sign = fast(left) or reference, 1.0 if present else -1.0
 
     # Neither stores the R x P x K x K table: the gradient computes it again.
     def forward(*tensors: Tensor) -> tuple[Tensor, Saved]:
@@ -99,7 +82,7 @@ def expected_logistic(
         *tensors, grad = saved
         return kernels.expected_logistic_backward(grad, LogisticPairs._make((*tensors, sign)))
 
-    return differentiable(forward, backward, *tensors)
+    return differentiable(forward, backward, left, right, base, target, source, table)
 
 
 def logistic_bound(mean: Tensor, square: Tensor, present: bool) -> Tensor:

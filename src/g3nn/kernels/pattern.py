@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.base.errors import InputError, Problem
+from g3nn.base.errors import refuse
 from g3nn.kernels.backend import fast
 
 _INT32 = 2**31 - 1
@@ -51,10 +51,7 @@ class Pattern:
         if col.dtype != kind and col.device.type == "cpu" and col.numel():
             first, last = (int(end) for end in col.aminmax())
             if first < 0 or last >= width:
-                outside = Problem(
-                    "col", f"columns {first}..{last}", f"columns 0..{width - 1}, as many as the matrix has"
-                )
-                raise InputError([outside])
+                refuse("col", f"columns {first}..{last}", f"columns 0..{width - 1}, as many as the matrix has")
         return cls(shape, rowptr.to(torch.int64), col.to(kind), symmetric)
 
     @property

@@ -59,16 +59,35 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
     return (unit * high).to(torch.int64).clamp_(max=high - 1)
 
 
-def keep_mask(seeds: Tensor, counter: int | Tensor, size: int, threshold: int) -> Tensor:
+def keep_mask(seeds: Tensor, counter: int | Tensor, size: int, threshold: int, start: int = 0) -> Tensor:
     """(R, size) booleans: the positions that dropout keeps."""
-    return uniform_bits(seeds, counter, size) >= threshold
+    return uniform_bits(seeds, counter, size, start) >= threshold
 
 
-def dropout(x: Tensor, draw: Draw) -> Tensor:
+def dropout(x: Tensor, draw: Draw, start: int = 0) -> Tensor:
     """x (R or 1, ...) for each replica of the draw."""
     flat = x.reshape(len(x), -1)
-    keep = keep_mask(draw.seeds, draw.counter, flat.shape[1], draw.threshold)
+    keep = keep_mask(draw.seeds, draw.counter, flat.shape[1], draw.threshold, start)
     return (flat * keep * draw.scale).view(-1, *x.shape[1:])
+
+
+def rows_at(nodes: Tensor, index: Tensor) -> Tensor:
+    if index.dim() == 1:
+        return nodes.index_select(1, index)
+    return nodes.gather(1, index.long().unsqueeze(2).expand(*index.shape, nodes.shape[2]))
+
+
+def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return (rows_at(left, i) * rows_at(right, j)).sum(2)
+
+
+def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return (rows_at(left.unsqueeze(2), i) + rows_at(right.unsqueeze(2), j)).squeeze(2)
+
+
+def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
+    out = torch.relu(x + bias.unsqueeze(1))
+    return out if draw is None else dropout(out, draw)
 
 
 def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
@@ -82,7 +101,7 @@ def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | 
     return dense.new_zeros(dense.shape[0], n, dense.shape[2]).index_add_(1, row, messages)
 
 
-def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> Tensor:
+def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> tuple[Tensor, Tensor]:
     """(R, n, H, F): see the kernel of the same name."""
     (R, n, H, _), row, col = x.shape, how.pattern.row, how.pattern.col
     scores = left.index_select(1, row) + right.index_select(1, col)
@@ -97,7 +116,7 @@ def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> Tensor:
     if how.draw is not None:
         alpha = dropout(alpha.transpose(1, 2), how.draw).transpose(1, 2)
     messages = x.index_select(1, col) * alpha.unsqueeze(3)
-    return torch.zeros_like(x).index_add(1, row, messages)
+    return torch.zeros_like(x).index_add(1, row, messages), alpha
 
 
 def node_terms(answers: NodeAnswers) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,6 @@ the tables that the project began with."""
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import G3NNWarning, Problems, counted, refuse, suggestion
+from g3nn.base.errors import Problems, counted, refuse, suggestion, warn_caller
 from g3nn.base.parse import encode
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.cells import is_text, label_values
@@ -72,7 +71,7 @@ def read_unlabelled(
     if shown.label not in there:
         advice = suggestion(shown.label, there)
         note = f"{nodes}: no column {shown.label!r}; labelling begins from nothing{'. ' if advice else ''}{advice}"
-        warnings.warn(note, G3NNWarning, stacklevel=2)
+        warn_caller(note)
         return graph
     # In a CSV file, a class such as 007 stays as it is written.
     labels = source.read(text=[shown.label], only=[shown.label], nulls=graph.nodes.columns.nulls)[shown.label]
@@ -132,7 +131,7 @@ def check_unchanged(project: Project, graph: TableGraph, options: Facts) -> None
         check_ids(before, now, sorted({one.node for one in project.current()}), graph.nodes.ids)
         if found := differences(before, now):
             note = f"the tables have changed since they were last used here: {'; '.join(found)}. All answers are kept"
-            warnings.warn(note, G3NNWarning, stacklevel=2)
+            warn_caller(note)
     kept = {**options, "nodes": str(options["nodes"]), "edges": str(options["edges"])}
     project.remember({"tables": now, "options": kept})
 

@@ -1,13 +1,34 @@
-"""The components of a package: one in each file, which has its name."""
+"""What all components share, and the components of a package: one in each file, which has its name."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import TypeVar, cast
+from typing import ClassVar, Generic, cast
+
+from torch import nn
+from typing_extensions import TypeVar
+
+from g3nn.base.options import NoOptions
+from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.model.replicas import Replicas, Sizes
 
 T = TypeVar("T")
+Declared = TypeVar("Declared", default=object, covariant=True)
+
+
+class Component(nn.Module, Generic[Declared]):
+    """A part of a model, with the options that it declares."""
+
+    Options: ClassVar[type] = NoOptions
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
+    """The outcomes that it supports."""
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: Declared | None = None) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.options: Declared = options or self.Options()
 
 
 def components(package: str, contract: Callable[..., T], names: tuple[str, ...]) -> dict[str, type[T]]:

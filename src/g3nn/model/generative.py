@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from g3nn.base.errors import InputError, Problem, Problems, any_of, suggestion
+from g3nn.base.errors import Problems, any_of, refuse, suggestion
 from g3nn.base.options import choice, pick
 from g3nn.base.registry import Registry
 from g3nn.graph.outcomes import OUTCOMES, Outcome
@@ -140,7 +140,7 @@ class ModelSpec:
             return cls(name)
         if likelihood in LIKELIHOODS and posterior in POSTERIORS:
             return cls(posterior, likelihood)
-        raise InputError([Problem("model", repr(name), allowed_models(), suggestion(name, model_names()))])
+        refuse("model", repr(name), allowed_models(), suggestion(name, model_names()))
 
     def check(self, problems: Problems) -> None:
         for kind, known in PARTS.items():

@@ -226,6 +226,9 @@ class Inputs:
     def dtype(self) -> torch.dtype:
         return self.targets.scale.dtype
 
+    def sparse(self, matrix: sp.csr_array) -> SparseMatrix:
+        return SparseMatrix.from_scipy(matrix).to(self.device, self.dtype)
+
     @cached_property
     def labelled(self) -> Tensor:
         """(n, 1) booleans: the nodes of L."""
@@ -243,8 +246,7 @@ class Inputs:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
         if self.graph.weights is None:
             return SparseMatrix.normalised(self.neighbours, self.dtype)
-        matrix = SparseMatrix.from_scipy(normalised_adjacency(self.graph.edges, self.n, self.graph.weights))
-        return matrix.to(self.device, self.dtype)
+        return self.sparse(normalised_adjacency(self.graph.edges, self.n, self.graph.weights))
 
     def mixed_orders(self, x: Tensor, order: int) -> Tensor:
         """1 / (T + 1) sum_t A^t x for x (R, n, h) and t = 0 .. T."""
@@ -260,8 +262,7 @@ class Inputs:
         if self.graph.weights is None:
             rows = neighbour_rows(self.graph.edges, self.n, loops=False)
             return SparseMatrix.row_mean(rows.pattern().to(self.device), self.dtype)
-        matrix = SparseMatrix.from_scipy(neighbour_mean(self.graph.edges, self.n, self.graph.weights))
-        return matrix.to(self.device, self.dtype)
+        return self.sparse(neighbour_mean(self.graph.edges, self.n, self.graph.weights))
 
     @cached_property
     def neighbours(self) -> Pattern:
@@ -300,10 +301,8 @@ class Inputs:
         both are the mean over its neighbours."""
         if not self.graph.directed:
             return self.neighbour_mean, self.neighbour_mean
-        out, back = (
-            SparseMatrix.from_scipy(arc_mean(arcs, self.n, self.graph.weights)).to(self.device, self.dtype)
-            for arcs in (self.graph.edges, self.graph.edges[::-1])
-        )
+        ends = self.graph.edges, self.graph.edges[::-1]
+        out, back = (self.sparse(arc_mean(arcs, self.n, self.graph.weights)) for arcs in ends)
         return out, back
 
     @cached_property

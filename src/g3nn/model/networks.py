@@ -41,14 +41,20 @@ class HiddenLayers(nn.Module):
         return tuple(getattr(self, name)[:, layer] for name in self._names)
 
 
+def two_layers(
+    replicas: Replicas, width: int, hidden: int, scores: int, prefix: str = ""
+) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter, nn.Parameter]:
+    """Weights and biases of a hidden layer, and of one that makes scores of it."""
+    first = replicas.glorot(f"{prefix}weight1", width, hidden), replicas.zeros(hidden)
+    return *first, replicas.glorot(f"{prefix}weight2", hidden, scores), replicas.zeros(scores)
+
+
 class _TwoLayers(nn.Module):
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions) -> None:
         super().__init__()
         self.options = options
-        self.weight1 = replicas.glorot("weight1", sizes.features, options.hidden)
-        self.bias1 = replicas.zeros(options.hidden)
-        self.weight2 = replicas.glorot("weight2", options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
+        layers = two_layers(replicas, sizes.features, options.hidden, sizes.scores)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
 
 
 class Perceptron(_TwoLayers):

@@ -87,9 +87,8 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 def check_target(path: Path, argument: str = "out") -> None:
     """Raise an InputError, before any work is done, if no page can be written to this path."""
-    problems = Problems()
-    check_new_file(path, problems, argument)
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_new_file(path, problems, argument)
 
 
 def write(path: Path, text: str) -> None:

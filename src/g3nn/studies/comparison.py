@@ -80,17 +80,14 @@ class CellResult:
         self.mean: float | None = sample.mean if sample else None
         self.std: float | None = sample.std if sample else None
         self.trials, self.failed = len(accuracies), len(runs) - len(accuracies)
-        self.difference: float | None = None
-        self.difference_low: float | None = None
-        self.difference_high: float | None = None
-        if sample and cell.published is not None:
-            self.difference = sample.mean - cell.published
-            welch = difference_interval(sample, Sample(cell.published, cell.published_std, suite.published_trials))
-            self.difference_low, self.difference_high = welch or (None, None)
-        self.binomial_low: float | None = None
-        self.binomial_high: float | None = None
-        if sample and shown:
-            self.binomial_low, self.binomial_high = wilson_interval(sample.mean, shown[0].test_nodes)
+        nothing: tuple[float | None, float | None] = None, None
+        count = suite.published_trials
+        published = None if cell.published is None else Sample(cell.published, cell.published_std, count)
+        self.difference = sample.mean - published.mean if sample and published else None
+        welch = difference_interval(sample, published) if sample and published else None
+        self.difference_low, self.difference_high = welch or nothing
+        binomial = wilson_interval(sample.mean, shown[0].test_nodes) if sample and shown else nothing
+        self.binomial_low, self.binomial_high = binomial
         self.p_value: float | None = None
         self.significant: bool | None = None
         self.above: bool | None = None

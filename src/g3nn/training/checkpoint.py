@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from g3nn.base.errors import DataError, G3NNError, G3NNWarning, InputError, Problem, Problems
+from g3nn.base.errors import DataError, G3NNError, Problems, refuse, warn_caller
 from g3nn.base.folders import replacing, tidy, try_writing
 from g3nn.graph.task import NodeTask
 from g3nn.training.stack import Stack
@@ -60,7 +59,7 @@ class Checkpoints:
         except DataError as error:
             if not self._warned:
                 text = f"{error} Training goes on, and the last checkpoint that was written stays"
-                warnings.warn(text, G3NNWarning, stacklevel=4)
+                warn_caller(text)
             self._warned = True
         self._written = time.monotonic()
 
@@ -93,7 +92,7 @@ class Checkpoints:
         differ = ", ".join(f"{name} {_shown(stored.get(name))} (now {_shown(now.get(name))})" for name in names)
         advice = "Start it as it was started before, or name another folder to begin anew."
         given = f"{self.folder}, which holds a training with {differ}"
-        raise InputError([Problem("checkpoint", given, "the same training", advice)])
+        refuse("checkpoint", given, "the same training", advice)
 
 
 def check_folder(folder: str | Path, every: object) -> None:

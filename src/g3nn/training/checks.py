@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import torch
 
-from g3nn.base.errors import G3NNWarning, Problems, any_of
+from g3nn.base.errors import Problems, any_of, warn_caller
 from g3nn.base.options import known_names, rules
 from g3nn.graph.outcomes import OUTCOMES
 from g3nn.graph.task import NodeTask
@@ -151,7 +150,7 @@ def warn_without_edges(task: NodeTask) -> None:
     """At the caller of `Plan.fit`, or of the function that called it."""
     if task.num_edges == 0:
         text = "the graph has no edges: the graph term is left out and labels come from the prior p(Y | X)"
-        warnings.warn(text, G3NNWarning, stacklevel=4)
+        warn_caller(text)
 
 
 def checked_objective(objective: object, problems: Problems) -> tuple[str, dict[str, object]]:

@@ -7,11 +7,10 @@ import logging
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from g3nn.base.errors import G3NNWarning
+from g3nn.base.errors import warn_caller
 from g3nn.training.stack import Stack
 from g3nn.training.tracking import Run, Tracker
 
@@ -124,7 +123,7 @@ class Course:
         except Exception as error:
             if self._runs == 1:
                 raise
-            warnings.warn(f"tracking has ended, training goes on: {error}", G3NNWarning, stacklevel=2)
+            warn_caller(f"tracking has ended, training goes on: {error}")
             self._track = None
             return _Untold()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.base.errors import G3NNWarning
+from g3nn.base.errors import warn_caller
 from g3nn.graph.outcomes import Outcome
 from g3nn.model.channels import Emission
 from g3nn.model.generative import GenerativeModel
@@ -240,11 +239,9 @@ def evaluated(answer: torch.Tensor, inputs: Inputs) -> tuple[np.ndarray, np.ndar
 def note_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
     bad = [seed for seed, word in zip(seeds, status, strict=True) if word == "diverged"]
     if bad:
-        warnings.warn(
+        warn_caller(
             f"the loss of {len(bad)} of {len(seeds)} trials became NaN or infinite (seeds {bad[:5]}); "
-            "they were stopped, the others continued. A lower lr usually helps",
-            G3NNWarning,
-            stacklevel=5,
+            "they were stopped, the others continued. A lower lr usually helps"
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from g3nn.base.errors import G3NNError, G3NNWarning, InputError, Problem, Problems
+from g3nn.base.errors import G3NNError, Problems, refuse, warn_caller
 from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas
 from g3nn.model.terms import TERM_NAMES
@@ -233,7 +232,7 @@ class Runs:
             getattr(self._runs[trial], method)(*told)
         except Exception as error:
             self._runs = []
-            warnings.warn(f"tracking has ended, training goes on: {error}", G3NNWarning, stacklevel=2)
+            warn_caller(f"tracking has ended, training goes on: {error}")
 
 
 @contextmanager
@@ -264,7 +263,7 @@ def _begun(track: Tracker, seed: int, trial: int, options: Mapping[str, object])
     except G3NNError:
         raise
     except Exception as error:
-        raise InputError([Problem("track", str(error), "a place that can be reached and written")]) from error
+        refuse("track", error, "a place that can be reached and written")
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float]:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from g3nn.base.errors import G3NNError, Problems
+from g3nn.base.errors import G3NNError, Problems, refuse
 
 T = TypeVar("T")
 
@@ -130,10 +130,9 @@ def _store(size: int) -> Any:
 
 def _check(on_gpu: bool) -> None:
     """Whether torch can connect the processes."""
-    problems = Problems()
     if not dist.is_available():
-        problems.add("torchrun", "a torch without torch.distributed", "one with it", "Start one process, or use Linux.")
-        problems.raise_if_any()
+        refuse("torchrun", "a torch without torch.distributed", "one with it", "Start one process, or use Linux.")
+    problems = Problems()
     has = {"gloo": dist.is_gloo_available(), "nccl": not on_gpu or dist.is_nccl_available()}
     for backend in (name for name, there in has.items() if not there):
         advice = "Use device='cpu'." if backend == "nccl" else "Start one process."

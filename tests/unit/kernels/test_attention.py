@@ -43,7 +43,7 @@ def log_weight(request, pattern) -> torch.Tensor | None:
 def expected(
     pattern: Pattern, draw: Draw | None, log_weight: torch.Tensor | None, *arguments: torch.Tensor
 ) -> torch.Tensor:
-    return reference.attend(*arguments, Attention(pattern, SLOPE, draw, log_weight))
+    return reference.attend(*arguments, Attention(pattern, SLOPE, draw, log_weight))[0]
 
 
 def test_equals_the_reference(implementation, pattern, arguments, draw, log_weight):

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-import warnings
 import zipfile
 from collections.abc import Iterable
 from functools import cache
@@ -22,7 +21,7 @@ from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
 
-from g3nn.base.errors import DataError, G3NNWarning
+from g3nn.base.errors import DataError, warn_caller
 from g3nn.base.folders import replacing
 
 PLANETOID_PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
@@ -192,4 +191,4 @@ def _keep(fetched: dict[str, bytes]) -> None:
     except (OSError, DataError) as error:
         lost = f"downloaded files could not be kept ({error}), so the next run downloads them again"
         advice = "Set G3NN_CACHE to a folder that can be written."
-        warnings.warn(f"{folder}: {lost}. {advice}", G3NNWarning, stacklevel=2)
+        warn_caller(f"{folder}: {lost}. {advice}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from g3nn.base.errors import DataError, G3NNWarning, Problems
+from g3nn.base.errors import DataError, Problems, warn_caller
 from g3nn.graph.outcomes.labels import quoted
 
 _LONGEST = 60
@@ -62,7 +61,7 @@ class Remarks(Problems):
             self.note(f"{table}, column{'s' if len(names) > 1 else ''} {quoted(names)}", *oddity)
         self._columns.clear()
         for text in self.notes:
-            warnings.warn(text, G3NNWarning, stacklevel=3)
+            warn_caller(text)
 
     @contextmanager
     def of_table(self, argument: str) -> Iterator[None]:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from g3nn.base.options import NoOptions
-from g3nn.graph.outcomes import Classes, Outcome, Targets
+from g3nn.graph.outcomes import Outcome, Targets
 from g3nn.kernels import linear, pair_dot
+from g3nn.model.components import Component, Declared
 from g3nn.model.likelihoods.base import ClassLikelihood, GraphLikelihood, NodeState, Pairs, expected_over_labels
 from g3nn.model.replicas import Replicas, Sizes
 
@@ -22,20 +22,17 @@ NEVER = -1e30
 """Stands for the logarithm of zero: a stack may hold replicas in which something never happens, and is saved."""
 
 
-class Channel(nn.Module, ABC):
+class Channel(Component[Declared], ABC):
     """p(seen | true). All other parts of a model speak of what is true.
 
     A component is a `LabelChannel` or an `EdgeChannel`.
     """
 
-    Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
-    """The outcomes that it can be used with."""
     clear: ClassVar[Mapping[str, float]]
     """The options with which what is seen is what is true. A model then has no such channel."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
-        super().__init__()
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: Declared | None = None) -> None:
+        super().__init__(sizes, replicas, options)
         self.outcome = sizes.outcome
 
     def log_prior(self) -> Tensor | None:
@@ -59,7 +56,7 @@ class Channel(nn.Module, ABC):
         return mean
 
 
-class LabelChannel(Channel):
+class LabelChannel(Channel[Declared]):
     """p(s_i | y_i): the label s_i that was seen of a node, given its true one.
 
     With q_i the answer of the network, log Z_i = log sum_y q_i(y) p(s_i | y), and the belief about a labelled node is
@@ -115,7 +112,7 @@ Emission = Outcome | LabelChannel
 """The distribution of observed labels: the channel that they came through, or else the outcome."""
 
 
-class EdgeChannel(Channel):
+class EdgeChannel(Channel[Declared]):
     """p(A_ij | A*_ij): what was seen of a pair, an edge or none, given whether it is truly one.
 
     True edges are independent given Y, so they are summed out: p(A_ij | y_i, y_j) = sum_a p(A_ij | a) p(a | y_i, y_j).

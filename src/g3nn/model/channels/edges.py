@@ -23,7 +23,7 @@ class EdgeOptions:
     miss: Scalar = number(0.0, "probability that a true edge was not observed", low=0, high=0.99, per_replica=True)
 
 
-class DoubtfulEdges(EdgeChannel):
+class DoubtfulEdges(EdgeChannel[EdgeOptions]):
     """p(A_ij = 1 | A*_ij = 0) = false and p(A_ij = 0 | A*_ij = 1) = miss, both fixed: a likelihood that is free enough
     explains every edge as a true one, so that they cannot be learned with it.
 
@@ -34,9 +34,8 @@ class DoubtfulEdges(EdgeChannel):
     clear: ClassVar[Mapping[str, float]] = {"false": 0.0, "miss": 0.0}
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: EdgeOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        options = options or EdgeOptions()
-        shares = torch.stack([replicas.scalar(share) for share in (options.false, options.miss)], dim=1)
+        super().__init__(sizes, replicas, options)
+        shares = torch.stack([replicas.scalar(share) for share in (self.options.false, self.options.miss)], dim=1)
         self.odds = nn.Parameter(shares.logit().clamp_min(NEVER), requires_grad=False)
         """(R, 2): log-odds of false and miss."""
 

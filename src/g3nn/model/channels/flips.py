@@ -25,7 +25,7 @@ class FlipOptions:
     )
 
 
-class Flips(LabelChannel):
+class Flips(LabelChannel[FlipOptions]):
     """p(s_i = l | y_i = k) = T_kl, learned: a softmax that starts with 1 - wrong on the diagonal and the rest equal.
     Every tag has a table of its own, 2 x 2.
 
@@ -40,15 +40,14 @@ class Flips(LabelChannel):
     clear: ClassVar[Mapping[str, float]] = {"wrong": 0.0}
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: FlipOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        options = options or FlipOptions()
+        super().__init__(sizes, replicas, options)
         columns, values = (sizes.classes, 2) if self._has_tags else (1, sizes.classes)
-        wrong, same = replicas.scalar(options.wrong).view(-1, 1, 1, 1), torch.eye(values)
+        wrong, same = replicas.scalar(self.options.wrong).view(-1, 1, 1, 1), torch.eye(values)
         start = ((1 - wrong) * same + wrong / (values - 1) * (1 - same)).log().clamp_min(NEVER)
         self.start = nn.Parameter(start.repeat(1, columns, 1, 1), requires_grad=False)
         """(R, C, V, V): the logarithm of the start, for C columns with V values. C is 1 for classes."""
         self.change = replicas.zeros(columns, values, values)
-        self.strength = nn.Parameter(replicas.scalar(options.strength).unsqueeze(1), requires_grad=False)
+        self.strength = nn.Parameter(replicas.scalar(self.options.strength).unsqueeze(1), requires_grad=False)
 
     @property
     def _has_tags(self) -> bool:

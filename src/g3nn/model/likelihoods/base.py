@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from g3nn.base.options import NoOptions, number
-from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.base.options import probability
 from g3nn.kernels import Pattern, gather, pair_dot, pair_sum
+from g3nn.model.components import Component, Declared
 from g3nn.model.inputs import Inputs
 from g3nn.model.replicas import Noise, Replicas, Scalar, Sizes
 
@@ -67,7 +67,7 @@ def among_few(pairs: list[Pairs]) -> tuple[Tensor, list[Pairs]]:
     return nodes, [replace(some, i=i, j=j, pattern=None) for some, i, j in renumbered]
 
 
-class GraphLikelihood(nn.Module, ABC):
+class GraphLikelihood(Component[Declared], ABC):
     """p(G | X, Y) = prod_ij p(e_ij | x_i, y_i, x_j, y_j): edges are independent given features and labels.
 
     A component states the log-odds of an edge and the expected log-probability of a pair. For classes, derive from
@@ -75,17 +75,10 @@ class GraphLikelihood(nn.Module, ABC):
     likelihood must not tell its two ends apart.
     """
 
-    Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
-    """The outcomes that it can explain a graph by."""
     uses_features: ClassVar[bool]
     """Whether p(e_ij) depends on x_i and x_j."""
     cost: ClassVar[float] = 2.0
     """About how much longer an epoch takes with it on a CPU, as a multiple of an epoch of gcn."""
-
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
-        super().__init__()
-        self.sizes = sizes
 
     def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
         """Quantities of each node that all pairs of a step share."""
@@ -133,7 +126,7 @@ class GraphLikelihood(nn.Module, ABC):
         return matrix if self.sizes.directed else (matrix + matrix.transpose(1, 2)) / 2
 
 
-class ClassLikelihood(GraphLikelihood):
+class ClassLikelihood(GraphLikelihood[Declared]):
     """A likelihood for classes: it states the log-odds of an edge for each of the K x K labels of the two ends."""
 
     @abstractmethod
@@ -160,12 +153,8 @@ def expected_over_labels(table: Tensor, q: Tensor, pairs: Pairs) -> Tensor:
 
 @dataclass(frozen=True)
 class BlockOptions:
-    p0: Scalar = number(
-        0.9, "initial probability of an edge within a class", low=0, high=1, open_ends=True, per_replica=True
-    )
-    p1: Scalar = number(
-        0.1, "initial probability of an edge between classes", low=0, high=1, open_ends=True, per_replica=True
-    )
+    p0: Scalar = probability(0.9, "initial probability of an edge within a class")
+    p1: Scalar = probability(0.1, "initial probability of an edge between classes")
 
 
 def planted_odds(sizes: Sizes, replicas: Replicas, options: BlockOptions) -> nn.Parameter:

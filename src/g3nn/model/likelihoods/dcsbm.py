@@ -18,7 +18,7 @@ class DegreeCorrectedOptions(BlockOptions):
     latent_dropout: float = number(0.0, "dropout on the features that the activity depends on", low=0, high=0.95)
 
 
-class DegreeCorrectedBlock(ClassLikelihood):
+class DegreeCorrectedBlock(ClassLikelihood[DegreeCorrectedOptions]):
     """p(e_ij = 1) = sigmoid(B_kl + a_i + a_j) for y_i = k, y_j = l, with a learned K x K matrix B of log-odds.
 
     The activity a_i = u' x_i of a node depends on its features, so that new nodes have one too. On a directed graph a
@@ -29,8 +29,7 @@ class DegreeCorrectedBlock(ClassLikelihood):
     uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: DegreeCorrectedOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or DegreeCorrectedOptions()
+        super().__init__(sizes, replicas, options)
         self.B = planted_odds(sizes, replicas, self.options)
         self.u = replicas.glorot("u", sizes.features, 2 if sizes.directed else 1)
 

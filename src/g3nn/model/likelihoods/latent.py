@@ -17,15 +17,14 @@ class LatentOptions:
     latent_dropout: float = number(0.0, "dropout on the features before U", low=0, high=0.95)
 
 
-class LatentSpace(ClassLikelihood):
+class LatentSpace(ClassLikelihood[LatentOptions]):
     """Features place the nodes at U x_i, and pairs have log-odds b if nothing else is known."""
 
     Options: ClassVar[type] = LatentOptions
     uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LatentOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or LatentOptions()
+        super().__init__(sizes, replicas, options)
         self.U = replicas.glorot("U", sizes.features, self.options.latent)
         self.b = replicas.zeros(1)
 

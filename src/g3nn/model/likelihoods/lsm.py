@@ -22,7 +22,7 @@ class LatentSpaceOptions:
     latent_dropout: float = number(0.0, "dropout on the features before U", low=0, high=0.95)
 
 
-class AdditiveLatentSpace(ClassLikelihood):
+class AdditiveLatentSpace(ClassLikelihood[LatentSpaceOptions]):
     """p(e_ij = 1) = sigmoid([(U x_i)', y_i', (U x_j)', y_j'] w).
 
     On an undirected graph a pair has no first end, so both halves of w are equal. The logit is a sum over the two ends:
@@ -35,8 +35,7 @@ class AdditiveLatentSpace(ClassLikelihood):
     cost = 4.0
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LatentSpaceOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or LatentSpaceOptions()
+        super().__init__(sizes, replicas, options)
         u, K = self.options.latent, sizes.classes
         ends = 2 if sizes.directed else 1
         self.U = replicas.glorot("U", sizes.features, u)

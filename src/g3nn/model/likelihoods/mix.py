@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from g3nn.base.options import number
+from g3nn.base.options import probability
 from g3nn.kernels import linear, pair_dot
 from g3nn.model.likelihoods.base import BlockOptions, NodeState, Pairs, planted_odds
 from g3nn.model.likelihoods.latent import LatentOptions, LatentSpace
@@ -17,9 +17,7 @@ from g3nn.model.replicas import Replicas, Scalar, Sizes
 
 @dataclass(frozen=True)
 class MixtureOptions(LatentOptions, BlockOptions):
-    by_labels: Scalar = number(
-        0.5, "initial share of pairs that labels explain", low=0, high=1, open_ends=True, per_replica=True
-    )
+    by_labels: Scalar = probability(0.5, "initial share of pairs that labels explain")
 
 
 class LabelsOrFeatures(LatentSpace):

@@ -23,7 +23,7 @@ class NearOptions:
     )
 
 
-class NearValues(GraphLikelihood):
+class NearValues(GraphLikelihood[NearOptions]):
     """p(e_ij = 1) = sigmoid(b - sum_t w_t (g_it - g_jt)^2 / s_t^2) with learned b and w > 0, where g is the value of a
     real outcome or the log-rate of a count, and s_t its standard deviation over the training labels.
 
@@ -37,8 +37,7 @@ class NearValues(GraphLikelihood):
     outcomes = (NormalOutcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: NearOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or NearOptions()
+        super().__init__(sizes, replicas, options)
         self.b = replicas.zeros(1)
         self.log_w = replicas.zeros(sizes.classes)
         spread = torch.tensor(sizes.outcome.spread or (1.0,) * sizes.classes)

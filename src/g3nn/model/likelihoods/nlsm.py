@@ -43,7 +43,7 @@ _COLUMNS_PER_EDGE = 8
 """The number of features per edge of a node up to which a product with them is faster than a walk over its edges."""
 
 
-class NeighbourLatentSpace(ClassLikelihood):
+class NeighbourLatentSpace(ClassLikelihood[NeighbourOptions]):
     """p(e_ij = 1 | X, Y, G without ij) = sigmoid(sum_h w_h s_ih t_jh + a'd_i + c'd_j + B_kl) for y_i = k, y_j = l.
 
     s_i = z_i / |z_i| is the direction of a node in the latent space. Its position is
@@ -70,8 +70,7 @@ class NeighbourLatentSpace(ClassLikelihood):
     uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: NeighbourOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or NeighbourOptions()
+        super().__init__(sizes, replicas, options)
         latent, parts = self.options.latent, 1 + self.options.hops
         self.U = replicas.glorot("U", parts * sizes.features, latent, sizes.features, parts * latent)
         """(R, d, (1 + hops) latent): U_0, U_1, U_2 side by side."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from g3nn.base.options import flag, number
+from g3nn.base.options import flag, probability
 from g3nn.graph.outcomes import Classes, Tags
 from g3nn.kernels import logistic_bound, pair_dot, tag_moments
 from g3nn.model.likelihoods.base import ClassLikelihood, NodeState, Pairs
@@ -16,12 +16,12 @@ from g3nn.model.replicas import Replicas, Scalar, Sizes
 
 @dataclass(frozen=True)
 class PlantedPartitionOptions:
-    p0: Scalar = number(0.9, "probability of an edge within a class", low=0, high=1, open_ends=True, per_replica=True)
-    p1: Scalar = number(0.1, "probability of an edge between classes", low=0, high=1, open_ends=True, per_replica=True)
+    p0: Scalar = probability(0.9, "probability of an edge within a class")
+    p1: Scalar = probability(0.1, "probability of an edge between classes")
     learn_p: bool = flag(False, "learn p0 and p1 from these initial values instead of keeping them fixed")
 
 
-class PlantedPartition(ClassLikelihood):
+class PlantedPartition(ClassLikelihood[PlantedPartitionOptions]):
     """e_ij ~ Bernoulli(p0) if y_i = y_j, else Bernoulli(p1).
 
     The log-likelihood is linear in the agreement a = q_i . q_j, so its expectation has a closed form:
@@ -37,10 +37,9 @@ class PlantedPartition(ClassLikelihood):
     outcomes = (Classes, Tags)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PlantedPartitionOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        options = options or PlantedPartitionOptions()
-        odds = torch.stack([torch.logit(replicas.scalar(p)) for p in (options.p0, options.p1)], dim=1)
-        self.odds = nn.Parameter(odds, requires_grad=options.learn_p)
+        super().__init__(sizes, replicas, options)
+        odds = torch.stack([torch.logit(replicas.scalar(p)) for p in (self.options.p0, self.options.p1)], dim=1)
+        self.odds = nn.Parameter(odds, requires_grad=self.options.learn_p)
         """(R, 2): log-odds of p0 and p1."""
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:

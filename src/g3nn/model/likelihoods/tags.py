@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from g3nn.base.options import choice, flag, number
+from g3nn.base.options import choice, flag, number, probability
 from g3nn.graph.outcomes import Tags
 from g3nn.kernels import Pattern, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
 from g3nn.model.inputs import Inputs
@@ -17,12 +17,8 @@ from g3nn.model.replicas import Noise, Replicas, Scalar, Sizes
 
 @dataclass(frozen=True)
 class TagOptions:
-    p0: Scalar = number(
-        0.9, "initial probability of an edge if all tags agree", low=0, high=1, open_ends=True, per_replica=True
-    )
-    p1: Scalar = number(
-        0.1, "initial probability of an edge if no tag agrees", low=0, high=1, open_ends=True, per_replica=True
-    )
+    p0: Scalar = probability(0.9, "initial probability of an edge if all tags agree")
+    p1: Scalar = probability(0.1, "initial probability of an edge if no tag agrees")
     degrees: bool = flag(False, "let nodes with many neighbours have more edges, regardless of their tags")
     edges: str = choice(
         "bernoulli",
@@ -32,7 +28,7 @@ class TagOptions:
     damping: float = number(0.0, "weigh each pair by (1 + degree)^-damping of both ends", low=0, high=1)
 
 
-class TagBlocks(GraphLikelihood):
+class TagBlocks(GraphLikelihood[TagOptions]):
     """p(e_ij = 1) = sigmoid(b + sum_t a_t y_it + r_t y_jt + s_t y_it y_jt): every tag adds to the log-odds, once for
     each end that has it and once more if both do. a = r on undirected graphs.
 
@@ -57,18 +53,17 @@ class TagBlocks(GraphLikelihood):
     outcomes = (Tags,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        options = options or TagOptions()
-        self.counts, self.damping = options.edges == "poisson", options.damping
+        super().__init__(sizes, replicas, options)
+        self.counts, self.damping = self.options.edges == "poisson", self.options.damping
         scale = torch.log if self.counts else torch.logit
-        equal, opposite = (scale(replicas.scalar(p)).unsqueeze(1) for p in (options.p0, options.p1))
+        equal, opposite = (scale(replicas.scalar(p)).unsqueeze(1) for p in (self.options.p0, self.options.p1))
         step = ((equal - opposite) / sizes.classes).expand(-1, sizes.classes)
         ends = 2 if sizes.directed else 1
         self.b = nn.Parameter(equal.clone())
         self.one = nn.Parameter(-step.unsqueeze(2).repeat(1, 1, ends))
         """(R, T, ends): what a tag adds at the source and at the target."""
         self.both = nn.Parameter(2 * step)
-        self.c = nn.Parameter(torch.ones(replicas.size, 1, 1)) if options.degrees else None
+        self.c = nn.Parameter(torch.ones(replicas.size, 1, 1)) if self.options.degrees else None
 
     @property
     def expectation(self) -> str:

@@ -21,7 +21,7 @@ class APPNPOptions(PerceptronOptions):
     edge_dropout: float = number(0.5, "dropout on the propagation matrix, redrawn in each step", low=0, high=0.95)
 
 
-class APPNP(LabelPosterior):
+class APPNP(LabelPosterior[APPNPOptions]):
     """Z_0 = MLP(X); Z_t = (1 - a) A Z_{t-1} + a Z_0; q = softmax(Z_T), with teleport probability a."""
 
     Options = APPNPOptions
@@ -29,8 +29,7 @@ class APPNP(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: APPNPOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or APPNPOptions()
+        super().__init__(sizes, replicas, options)
         self.network = Perceptron(sizes, replicas, self.options)
 
     @property

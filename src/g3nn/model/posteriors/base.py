@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from torch import Tensor, nn
 
-from g3nn.base.options import NoOptions
-from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.model.components import Component, Declared
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import Head, NodeScores, OwnVectors
 from g3nn.model.replicas import Noise, Replicas, Sizes
 
 
-class LabelPosterior(nn.Module, ABC):
+class LabelPosterior(Component[Declared], ABC):
     """q(Y | X, G) = prod_i q(y_i | X, G): mean-field, so labels are independent given features and graph.
 
     Trained without a likelihood, on the supervised term, it is the discriminative baseline of the same name.
     """
 
-    Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
-    """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
     uses_graph: ClassVar[bool] = True
     """Whether q_i depends on the neighbours of i."""
     steps: ClassVar[int | None] = None
@@ -34,9 +30,8 @@ class LabelPosterior(nn.Module, ABC):
     cost: ClassVar[float] = 2.0
     """About how long an epoch takes on a CPU, as a multiple of that of gcn."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
-        super().__init__()
-        self.sizes = sizes
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: Declared | None = None) -> None:
+        super().__init__(sizes, replicas, options)
         self.head = Head(sizes, replicas)
         self.nodes = NodeScores(sizes, replicas) if sizes.outcome.refine else None
 
@@ -60,7 +55,7 @@ class LabelPosterior(nn.Module, ABC):
         for part in self.own_vectors():
             part.renumber(nodes, n)
 
-    def without_own(self, where: Tensor) -> LabelPosterior:
+    def without_own(self, where: Tensor) -> Self:
         """A copy without what was learned for each of the nodes `where` (n,), in a graph of n nodes."""
         if not self.own_vectors():
             return self

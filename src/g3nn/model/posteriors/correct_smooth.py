@@ -27,7 +27,7 @@ class CorrectAndSmoothOptions(PerceptronOptions):
     smoothing: float = number(0.8, "weight of the neighbours' answers; the rest is the node's own", low=0, high=1)
 
 
-class CorrectAndSmooth(LabelPosterior):
+class CorrectAndSmooth(LabelPosterior[CorrectAndSmoothOptions]):
     """A perceptron is trained without the graph. Its errors on labelled nodes are propagated and subtracted (correct),
     then its answers are propagated together with the observed labels (smooth)."""
 
@@ -35,8 +35,7 @@ class CorrectAndSmooth(LabelPosterior):
     capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: CorrectAndSmoothOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or CorrectAndSmoothOptions()
+        super().__init__(sizes, replicas, options)
         self.network = Perceptron(sizes, replicas, self.options)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:

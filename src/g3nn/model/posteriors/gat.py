@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import elu, relu
 
-from g3nn.base.errors import InputError, Problem
+from g3nn.base.errors import refuse
 from g3nn.base.options import choice, flag, integer, number
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import attend, linear
@@ -27,7 +27,7 @@ class GATOptions:
     input_dropout: bool = flag(True, "dropout on the features too, as in the original GAT")
 
 
-class GAT(LabelPosterior):
+class GAT(LabelPosterior[GATOptions]):
     """Two attention layers: h_i = sum_j a_ij W x_j with a_i. = softmax_j leaky_relu(l . W x_i + r . W x_j) + log w_ij.
 
     The first layer concatenates `heads` heads, the second has one. w_ij is the weight of an edge; that of a node and
@@ -40,8 +40,7 @@ class GAT(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GATOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GATOptions()
+        super().__init__(sizes, replicas, options)
         H, K = self.options.heads, sizes.scores
         F = self._units_per_head()
         self.weight1 = replicas.glorot("weight1", sizes.features, H * F)
@@ -60,7 +59,7 @@ class GAT(LabelPosterior):
         if hidden % heads:
             advice = "Change hidden or heads, or set hidden_is='per-head'."
             allowed = f"a multiple of heads ({heads}), since it counts all heads"
-            raise InputError([Problem("hidden", str(hidden), allowed, advice)])
+            refuse("hidden", hidden, allowed, advice)
         return hidden // heads
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:

@@ -10,7 +10,7 @@ from g3nn.base.options import flag, integer
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import linear, rectify
 from g3nn.model.inputs import Inputs
-from g3nn.model.networks import HiddenLayers, PerceptronOptions
+from g3nn.model.networks import HiddenLayers, PerceptronOptions, two_layers
 from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -21,7 +21,7 @@ class GCNOptions(PerceptronOptions):
     input_dropout: bool = flag(True, "dropout on the features too, as in the original GCN; the authors' code has none")
 
 
-class GCN(LabelPosterior):
+class GCN(LabelPosterior[GCNOptions]):
     """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2) with A = D^-1/2 (A + I) D^-1/2; more layers are like the first."""
 
     Options = GCNOptions
@@ -29,12 +29,9 @@ class GCN(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GCNOptions()
-        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
-        self.bias1 = replicas.zeros(self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
+        super().__init__(sizes, replicas, options)
+        layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
         self.between = HiddenLayers(replicas, self.options.hidden, self.options.layers - 2, ("weight",))
 
     @property

@@ -21,7 +21,7 @@ class GCNJaccardOptions(PerceptronOptions):
     threshold: float = number(0.01, "similarity of features below which an edge is left out", low=0, high=1)
 
 
-class GCNJaccard(LabelPosterior):
+class GCNJaccard(LabelPosterior[GCNJaccardOptions]):
     """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2), A as in a GCN on the edges whose ends have similar features.
 
     Similar: by Jaccard's measure |x_i and x_j| / |x_i or x_j| where features are binary, else by the cosine. If no edge
@@ -32,8 +32,7 @@ class GCNJaccard(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNJaccardOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GCNJaccardOptions()
+        super().__init__(sizes, replicas, options)
         self.network = Convolutions(sizes, replicas, self.options)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
@@ -46,5 +45,4 @@ class GCNJaccard(LabelPosterior):
         similarity = measure(task.features, task.edges)
         alike = similarity >= self.options.threshold if np.any(similarity) else np.ones(task.num_edges, dtype=bool)
         kept = task.with_edges(alike)
-        matrix = sparse.SparseMatrix.from_scipy(sparse.normalised_adjacency(kept.edges, inputs.n, kept.weights))
-        return matrix.to(inputs.device, inputs.dtype)
+        return inputs.sparse(sparse.normalised_adjacency(kept.edges, inputs.n, kept.weights))

@@ -40,7 +40,7 @@ class LowRank:
         return self.scale * (torch.matmul(self.vectors, self.values * torch.matmul(self.vectors.T, x)) + x)
 
 
-class GCNSVD(LabelPosterior):
+class GCNSVD(LabelPosterior[GCNSVDOptions]):
     """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2), A = D^-1/2 (A_r + I) D^-1/2 with the nearest A_r of rank r to the
     adjacency matrix.
 
@@ -52,8 +52,7 @@ class GCNSVD(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNSVDOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GCNSVDOptions()
+        super().__init__(sizes, replicas, options)
         self.network = Convolutions(sizes, replicas, self.options)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:

@@ -25,7 +25,7 @@ class GCNIIOptions:
     decay: float = number(0.5, "layer l mixes its weights in with share log(1 + decay / l)", low=0)
 
 
-class GCNII(LabelPosterior):
+class GCNII(LabelPosterior[GCNIIOptions]):
     """H_l = relu(((1 - a) A H_{l-1} + a H_0)((1 - b_l) I + b_l W_l)), H_0 = relu(X W_in + b), b_l = log(1 + decay / l).
 
     q = softmax(H_T W_out + b). The residual connection to H_0 keeps many layers from oversmoothing.
@@ -36,8 +36,7 @@ class GCNII(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNIIOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GCNIIOptions()
+        super().__init__(sizes, replicas, options)
         hidden = self.options.hidden
         self.weight_in = replicas.glorot("weight_in", sizes.features, hidden)
         self.bias_in = replicas.zeros(hidden)

@@ -10,7 +10,7 @@ from torch import Tensor
 from g3nn.base.options import integer, number
 from g3nn.kernels import linear, rectify
 from g3nn.model.inputs import Inputs
-from g3nn.model.networks import PerceptronOptions
+from g3nn.model.networks import PerceptronOptions, two_layers
 from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
@@ -21,7 +21,7 @@ class GMNNOptions(PerceptronOptions):
     teaching: float = number(1.0, "weight of what q learns from p", low=0)
 
 
-class GMNN(LabelPosterior):
+class GMNN(LabelPosterior[GMNNOptions]):
     """q(y_i | X, G), a network on features, and p(y_i | y of the neighbours), a network on labels.
 
     M-step: p learns to predict the labels of q from those of the neighbours. E-step: q learns the answers of p at
@@ -32,17 +32,12 @@ class GMNN(LabelPosterior):
     Options = GMNNOptions
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GMNNOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GMNNOptions()
+        super().__init__(sizes, replicas, options)
         hidden, K = self.options.hidden, sizes.classes
-        self.weight1 = replicas.glorot("weight1", sizes.features, hidden)
-        self.bias1 = replicas.zeros(hidden)
-        self.weight2 = replicas.glorot("weight2", hidden, K)
-        self.bias2 = replicas.zeros(K)
-        self.label_weight1 = replicas.glorot("label_weight1", K, hidden)
-        self.label_bias1 = replicas.zeros(hidden)
-        self.label_weight2 = replicas.glorot("label_weight2", hidden, K)
-        self.label_bias2 = replicas.zeros(K)
+        layers = two_layers(replicas, sizes.features, hidden, K)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
+        layers = two_layers(replicas, K, hidden, K, "label_")
+        self.label_weight1, self.label_bias1, self.label_weight2, self.label_bias2 = layers
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         first = inputs.x.matmul(self.weight1, noise, self.options.dropout)

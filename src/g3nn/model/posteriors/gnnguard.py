@@ -12,7 +12,7 @@ from g3nn.base.options import number
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import linear, pair_dot, rectify, sparse, spmm
 from g3nn.model.inputs import Inputs
-from g3nn.model.networks import PerceptronOptions
+from g3nn.model.networks import PerceptronOptions, two_layers
 from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_dropout
 
@@ -24,7 +24,7 @@ class GNNGuardOptions(PerceptronOptions):
     threshold: float = number(0.1, "similarity below which a neighbour is left out", low=0, high=1)
 
 
-class GNNGuard(LabelPosterior):
+class GNNGuard(LabelPosterior[GNNGuardOptions]):
     """H = relu(G_1 X W_1 + b_1), q = softmax(G_2 H W_2 + b_2), G_1 = S(X), G_2 = m G_1 + (1 - m) S(H), m learned.
 
     S(H): of the N_i neighbours j of i with s_ij = cos(h_i, h_j) of at least the threshold, j counts for
@@ -38,12 +38,9 @@ class GNNGuard(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GNNGuardOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GNNGuardOptions()
-        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
-        self.bias1 = replicas.zeros(self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
+        super().__init__(sizes, replicas, options)
+        layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
         self.memory = replicas.zeros(1, 1)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:

@@ -11,7 +11,7 @@ from g3nn.base.options import choice, flag, integer, number
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import linear, rectify
 from g3nn.model.inputs import Inputs
-from g3nn.model.networks import BatchNorm, LabelInput
+from g3nn.model.networks import BatchNorm, LabelInput, two_layers
 from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
@@ -34,7 +34,7 @@ class GrandOptions:
     label_dropout: float = number(0.5, "share of observed labels that are hidden in each step", low=0, high=0.95)
 
 
-class Grand(LabelPosterior):
+class Grand(LabelPosterior[GrandOptions]):
     """q = softmax(W_2 relu(P W_1 + b_1) + b_2) with P = 1 / (T + 1) sum_t A^t M X: M drops whole nodes' features.
 
     Each noisy pass drops a different half of the nodes, so that q cannot rely on single neighbours. Train it with
@@ -51,18 +51,15 @@ class Grand(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GrandOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or GrandOptions()
+        super().__init__(sizes, replicas, options)
         if self.options.label_inputs:
             self.labels = LabelInput(sizes, replicas, self.options.hidden, self.options.label_dropout)
-        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
-        self.bias1 = replicas.zeros(self.options.hidden)
+        layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
         if self.options.normalise:
             arriving = sizes.features if self.options.travelling == "features" else self.options.hidden
             self.norm1 = BatchNorm(replicas, arriving)
             self.norm2 = BatchNorm(replicas, self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         shown = None

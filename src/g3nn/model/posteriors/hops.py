@@ -21,7 +21,7 @@ class HopsOptions:
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
 
 
-class Hops(LabelPosterior):
+class Hops(LabelPosterior[HopsOptions]):
     """h_i = relu([W_0 x_i, W_1 mean_j x_j, W_2 mean_j mean_k x_k] + b), q_i = softmax(W h_i + b'), j the neighbours of
     i and k those of j.
 
@@ -35,8 +35,7 @@ class Hops(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: HopsOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or HopsOptions()
+        super().__init__(sizes, replicas, options)
         self.weight0 = replicas.glorot("weight0", sizes.features, self.options.hidden)
         self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
         self.weight2 = replicas.glorot("weight2", sizes.features, self.options.hidden)

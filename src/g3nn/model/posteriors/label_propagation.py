@@ -22,7 +22,7 @@ class LabelPropagationOptions:
     spread: float = number(0.9, "weight of the neighbours; the rest is the observed labels", low=0, high=1)
 
 
-class LabelPropagation(LabelPosterior):
+class LabelPropagation(LabelPosterior[LabelPropagationOptions]):
     """Y_t = a D^-1/2 A D^-1/2 Y_{t-1} + (1 - a) Y_0 from the observed labels Y_0; features are ignored.
 
     Rows are normalised to probabilities; nodes that no label reaches get uniform probabilities.
@@ -32,8 +32,7 @@ class LabelPropagation(LabelPosterior):
     capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or LabelPropagationOptions()
+        super().__init__(sizes, replicas, options)
         self.each = ReplicaCount(replicas)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
@@ -59,5 +58,4 @@ def _arriving(inputs: Inputs) -> SparseMatrix:
     degree = np.bincount(target, weight, minlength=inputs.n)
     scale = np.divide(1.0, np.sqrt(degree), out=np.zeros(inputs.n), where=degree > 0)
     values = scale[source] * weight * scale[target]
-    matrix = SparseMatrix.from_scipy(sp.csr_array((values, (target, source)), shape=(inputs.n, inputs.n)))
-    return matrix.to(inputs.device, inputs.dtype)
+    return inputs.sparse(sp.csr_array((values, (target, source)), shape=(inputs.n, inputs.n)))

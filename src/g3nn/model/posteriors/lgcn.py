@@ -10,7 +10,7 @@ from g3nn.base.options import number
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import linear, rectify
 from g3nn.model.inputs import Inputs
-from g3nn.model.networks import LabelInput, PerceptronOptions
+from g3nn.model.networks import LabelInput, PerceptronOptions, two_layers
 from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -20,7 +20,7 @@ class LabelGCNOptions(PerceptronOptions):
     label_dropout: float = number(0.5, "share of observed labels that are hidden in each step", low=0, high=0.95)
 
 
-class LabelGCN(LabelPosterior):
+class LabelGCN(LabelPosterior[LabelGCNOptions]):
     """q(Y_U | X, Y_L, G) = softmax(A relu(A (X W_1 + Y_L V) + b_1) W_2 + b_2).
 
     The paper writes its posterior in this form but then leaves out Y_L. In training some observed labels are hidden,
@@ -31,13 +31,10 @@ class LabelGCN(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelGCNOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or LabelGCNOptions()
+        super().__init__(sizes, replicas, options)
         self.labels = LabelInput(sizes, replicas, self.options.hidden, self.options.label_dropout)
-        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
-        self.bias1 = replicas.zeros(self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
+        layers = two_layers(replicas, sizes.features, self.options.hidden, sizes.scores)
+        self.weight1, self.bias1, self.weight2, self.bias2 = layers
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         labels, shown = self.labels(inputs, noise)

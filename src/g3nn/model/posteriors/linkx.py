@@ -13,7 +13,7 @@ from g3nn.model.posteriors.base import LabelPosterior
 from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw
 
 
-class Linkx(LabelPosterior):
+class Linkx(LabelPosterior[PerceptronOptions]):
     """h_i = relu([W_x x_i, mean_j e_j] + b), q_i = softmax(W_o relu(W_m h_i + b_m) + b_o), j the neighbours of i.
 
     e_j is learned for each node j, so mean_j e_j is a linear layer on row i of the adjacency matrix divided by the
@@ -25,8 +25,7 @@ class Linkx(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or PerceptronOptions()
+        super().__init__(sizes, replicas, options)
         hidden = self.options.hidden
         self.features = replicas.glorot("features", sizes.features, hidden)
         self.vectors = OwnVectors(replicas.glorot("vectors", sizes.nodes, hidden))

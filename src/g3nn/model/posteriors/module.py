@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from g3nn.base.errors import G3NNWarning, InputError, Problem
+from g3nn.base.errors import refuse, warn_caller
 from g3nn.graph.outcomes import Outcome
 from g3nn.model.inputs import Inputs
 from g3nn.model.posteriors.base import LabelPosterior
@@ -59,8 +58,7 @@ class ModulePosterior(LabelPosterior):
             scores = torch.func.vmap(call, randomness="different")(tuple(self.stacked))
         shape, wanted = tuple(scores.shape[1:]), (inputs.n, self.sizes.scores)
         if shape != wanted:
-            given = f"a module that returns shape {shape}"
-            raise InputError([Problem("posterior", given, f"shape {wanted}: nodes, scores")])
+            refuse("posterior", f"a module that returns shape {shape}", f"shape {wanted}: nodes, scores")
         return self.answer(scores)
 
     def _weights(self, inputs: Inputs) -> dict[str, Tensor]:
@@ -71,7 +69,7 @@ class ModulePosterior(LabelPosterior):
             return {"edge_weight": inputs.arc_weight}
         if not self._has_warned:
             name = type(self._module[0]).__name__
-            warnings.warn(f"{name} takes no edge_weight: to it, all edges are alike", G3NNWarning, stacklevel=2)
+            warn_caller(f"{name} takes no edge_weight: to it, all edges are alike")
             self._has_warned = True
         return {}
 
@@ -91,6 +89,5 @@ def _fresh(source: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
                 was_reset = True
     if not was_reset:
         advice = "Pass a function that makes the module, or give the module a reset_parameters method."
-        problem = Problem("posterior", type(source).__name__, "a module that can be reinitialised", advice)
-        raise InputError([problem])
+        refuse("posterior", type(source).__name__, "a module that can be reinitialised", advice)
     return module

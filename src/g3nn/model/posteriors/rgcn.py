@@ -24,7 +24,7 @@ class RGCNOptions(PerceptronOptions):
     regularisation: float = number(0.0005, "weight of the divergence of hidden units from N(0, 1)", low=0)
 
 
-class RGCN(LabelPosterior):
+class RGCN(LabelPosterior[RGCNOptions]):
     """M_1 = elu(X W_1), V_1 = relu(X U_1), M_2 = elu(A (M_1 * a_1) W_2), V_2 = relu(B (V_1 * a_1^2) U_2),
     q = softmax(Z), Z ~ N(A (M_2 * a_2), B (V_2 * a_2^2)), a_l = exp(-g V_l).
 
@@ -36,8 +36,7 @@ class RGCN(LabelPosterior):
     Options = RGCNOptions
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: RGCNOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or RGCNOptions()
+        super().__init__(sizes, replicas, options)
         hidden = self.options.hidden
         self.mean1 = replicas.glorot("mean1", sizes.features, hidden)
         self.variance1 = replicas.glorot("variance1", sizes.features, hidden)

@@ -20,7 +20,7 @@ class SageOptions(PerceptronOptions):
     layers: int = integer(2, "number of layers", low=2, high=16)
 
 
-class Sage(LabelPosterior):
+class Sage(LabelPosterior[SageOptions]):
     """h_i = relu(W_1 x_i + V_1 mean_j x_j + b_1), q_i = softmax(W_2 h_i + V_2 mean_j h_j + b_2), j the neighbours of i.
 
     More layers are like the first. A node's own features have separate weights, which helps on heterophilous graphs.
@@ -30,8 +30,7 @@ class Sage(LabelPosterior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: SageOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or SageOptions()
+        super().__init__(sizes, replicas, options)
         self.own1 = replicas.glorot("own1", sizes.features, self.options.hidden)
         self.neighbours1 = replicas.glorot("neighbours1", sizes.features, self.options.hidden)
         self.bias1 = replicas.zeros(self.options.hidden)

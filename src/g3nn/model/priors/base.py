@@ -6,29 +6,25 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from g3nn.base.options import NoOptions, number
-from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.base.options import number
+from g3nn.model.components import Component, Declared
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import Head
 from g3nn.model.replicas import Noise, Replicas, Sizes
 
 
-class LabelPrior(nn.Module, ABC):
+class LabelPrior(Component[Declared], ABC):
     """p(Y | X) = prod_i p(y_i | x_i): what the features of a node say about its label, without the graph."""
 
-    Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
-    """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
     uses_features: ClassVar[bool]
     """Whether p(y_i) depends on x_i."""
     uses_beliefs: ClassVar[bool] = False
     """Whether it needs the beliefs of a task."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
-        super().__init__()
-        self.sizes = sizes
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: Declared | None = None) -> None:
+        super().__init__(sizes, replicas, options)
         self.head = Head(sizes, replicas)
 
     def answer(self, scores: Tensor) -> Tensor:
@@ -52,7 +48,7 @@ class FeatureOptions:
     temper: float = number(1.0, "power of p(x | y); below 1, features have less influence", low=0, high=1)
 
 
-class FeaturePrior(LabelPrior):
+class FeaturePrior(LabelPrior[FeatureOptions]):
     """p(x_i, y_i = k) = p(k) p(x_i | k): a model of features and labels.
 
     p(k | x_i) follows from Bayes' rule, p(x_i) by summing over classes. - log p(x_i) enters the loss, so that the bound
@@ -63,8 +59,7 @@ class FeaturePrior(LabelPrior):
     Options = FeatureOptions
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: FeatureOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or FeatureOptions()
+        super().__init__(sizes, replicas, options)
         self.share = replicas.zeros(sizes.classes)
         """(R, K): p(k) is the softmax of it."""
 

@@ -18,7 +18,7 @@ class LinearOptions:
     dropout: float = number(0.5, "dropout on the features", low=0, high=0.95)
 
 
-class LinearPrior(LabelPrior):
+class LinearPrior(LabelPrior[LinearOptions]):
     """p(y_i | x_i) = softmax(W x_i + b)."""
 
     Options = LinearOptions
@@ -26,8 +26,7 @@ class LinearPrior(LabelPrior):
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LinearOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or LinearOptions()
+        super().__init__(sizes, replicas, options)
         self.weight = replicas.glorot("weight", sizes.features, sizes.scores)
         self.bias = replicas.zeros(sizes.scores)
 
