@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from g3nn.base.errors import InputError, Problems, warn_caller
-from g3nn.estimator.problem import BALANCED, check_share
+from g3nn.estimator.problem import check_share
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.rare import ASKED, Threshold
+from g3nn.graph.weights import BALANCED
 
 CLASS_WEIGHT = "class_weight"
 

@@ -13,23 +13,22 @@ import numpy as np
 
 from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration
+from g3nn.estimator.cross_fitting import FEWEST_FOLDS, cross_fitted, folds_to_cross, network_of, with_all_labels
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network, Tabular, alike, beliefs_about
+from g3nn.estimator.members import Member, Network, beliefs_about
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
-from g3nn.estimator.problem import FitProblem, fingerprint, repeated
+from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.search import Search
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling, Validated
-from g3nn.graph.outcomes import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import transforms_of
-from g3nn.model.inferring import can_infer
+from g3nn.graph.weights import repeated
 from g3nn.model.tabular import CrossFitted
 from g3nn.queries.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, known_labels
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.options import LAST
-from g3nn.training.plan import Plan
 from g3nn.training.progress import Course, Interrupted
 
 _LEAN = "sbm-appnp"
@@ -39,12 +38,8 @@ _LABELS, _EDGES = 6.0, 20
 _EPOCHS, _REPLICAS = 60, 3
 """Early stopping is off: with so few validation nodes its timing is noise, and a network that stopped at another time
 would not say how certain the final one may be."""
-_FOLD, _ENOUGH_TO_CROSS = 0.2, 0.5
-"""The share of labels in a fold, where these are not divided yet; and how many times the given validation nodes they
-must be to judge instead of them."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
-_FEWEST_FOLDS = 2
 _MOST_DOUBT = 0.5
 """If it is more probable that nothing was learned, the caller should know."""
 _ALL_FALSE = (
@@ -186,13 +181,13 @@ def _chosen(
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
     answerer = Answerer.choose([_asked_about(task.val, one) for one in members], task, outcome, device)
-    crossed, judges = _cross_fitted(answerer, members, trials, search), task.val
+    crossed, judges = cross_fitted(answerer, members, trials, search), task.val
     if crossed:
         judges = np.concatenate(search.crossed)
         labelled = np.union1d(task.train, task.val)
         asked = replace(task, train=np.setdiff1d(labelled, judges), val=judges)
         answerer = Answerer.choose(crossed, asked, outcome, device).calibrated_by(judges, asked, len(crossed))
-        answerer = _with_all_labels(answerer, trials, search)
+        answerer = with_all_labels(answerer, trials, search)
     else:
         answerer = answerer.calibrated_by(judges, task, len(trials))
     base = answerer.calibrations["linked"].scaling.base
@@ -266,75 +261,6 @@ def _asked_about(nodes: np.ndarray, member: Member) -> Member:
     return replace(member, held_out=member.held_out & np.isin(np.arange(member.held_out.shape[1]), nodes))
 
 
-def _cross_fitted(
-    answerer: Answerer, members: Sequence[Member], trials: Sequence[Trial], search: Search
-) -> list[Member]:
-    """The members that validation chose and all simple ones, each with a replica for every fold that has not seen it.
-
-    Those of a network are trained for as many epochs as were best on average (the median), with other seeds, so that no
-    fold ends a training. None where there are no such folds, or the fit was interrupted. Weights of edges depend on all
-    labels: without a fold there would be too few to learn them from."""
-    if not search.crossed or search.progress.interrupted:
-        return []
-    chosen = {member.place for member in answerer.members}
-    listed = [one for one in members if one.place in chosen or trials[one.place].candidate.simple]
-    search.progress.stage("cross-fitting the best models", 0.95, len(listed) * len(search.crossed))
-    found = []
-    for member in listed:
-        try:
-            again = _crossed(member, trials[member.place], search)
-        except Interrupted:
-            search.notes.append("the fit was interrupted: the nodes that chose the predictions calibrate them too")
-            return []
-        if again is not None:
-            found.append(again)
-    return found
-
-
-def _crossed(member: Member, trial: Trial, search: Search) -> Member | None:
-    """None if a replica diverged."""
-    candidate, learned = trial.candidate, trial.learned
-    task = member.seen(search.task, search.outcome)
-    parts = search.crossed_parts(task)
-    if isinstance(member, Tabular):
-        if search.folds:
-            return member
-        again = candidate.train(parts, member.view, search.outcome, search.seeds[0])
-        assert isinstance(again, Tabular)
-        return replace(again.in_place_of(member), held_out=again.held_out, whole=member.fitted)
-    if not isinstance(learned, FitResult):
-        return replace(member, held_out=search.without(search.crossed))
-    seeds = tuple(search.seeds[-1] + 1 + place for place in range(len(parts)))
-    plan = candidate.plan(search.common, seeds, search.device)
-    plan = plan.for_all_labels(max(int(np.median(learned.best_epoch)), 1))
-    each = zip(seeds, parts, strict=True)
-    fits = [
-        replace(plan, seeds=(seed,)).fit(replace(part, val=part.val[:0]), search.progress, weights)
-        for seed, (part, weights) in each
-    ]
-    if any("diverged" in one.status for one in fits):
-        return None
-    network = _network(candidate, plan, FitResult.join(fits), search, search.without(search.crossed))
-    return replace(network.in_place_of(member), held_out=network.held_out)
-
-
-def _with_all_labels(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer:
-    """Models of scikit-learn answer for nodes without a label by what they learn from all labels."""
-    labelled = np.setdiff1d(np.union1d(search.task.train, search.task.val), search.given)
-
-    def whole(member: Member) -> Member:
-        if not isinstance(member, Tabular) or member.whole is not None:
-            return member
-        task = replace(search.seen(member.view.name), train=labelled, val=labelled)
-        learned = trials[member.place].candidate.train(
-            [(task, search.weights)], member.view, search.outcome, search.seeds[0]
-        )
-        assert isinstance(learned, Tabular)
-        return replace(member, whole=replace(learned.fitted, spread=member.fitted.spread))
-
-    return replace(answerer, members=tuple(map(whole, answerer.members)))
-
-
 def _with_beliefs(problem: FitProblem, search: Search) -> Search:
     """The search whose task has what the estimator that is the prior says about its nodes, if there is one."""
     if problem.prior is None:
@@ -355,10 +281,10 @@ def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
     device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
     if folds:
         # A single fold would choose whatever it happens to suit.
-        effort = replace(effort, replicas=max(effort.replicas, _FEWEST_FOLDS))
+        effort = replace(effort, replicas=max(effort.replicas, FEWEST_FOLDS))
     limited = effort.limited(parameters["budget"], task, device.type == "cpu")
     # Where time is short, nothing is trained again.
-    again = () if limited.large or parameters["budget"] is not None else _to_cross(problem)
+    again = () if limited.large or parameters["budget"] is not None else folds_to_cross(problem)
     crossed = [repeated(np.searchsorted(seen, fold), counting) for fold in again]
     return Search(
         task,
@@ -377,16 +303,6 @@ def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
         crossed=tuple(crossed),
         given=np.searchsorted(seen, problem.given),
     )
-
-
-def _to_cross(problem: FitProblem) -> tuple[np.ndarray, ...]:
-    """All folds. Where the caller gave nodes to validate on, folds of the others unless these are far fewer."""
-    if problem.folds or not (problem.divisible and len(problem.train) >= _ENOUGH_TO_CROSS * len(problem.given)):
-        return problem.folds
-    labels = replace(problem.labels, values=without_labels_of(problem.labels.values, problem.given))
-    rng = np.random.RandomState(problem.seeds[0] % 2**32)
-    folds = problem.outcome.folds(labels, _FOLD, rng, Problems())
-    return folds if len(folds) >= _FEWEST_FOLDS else ()
 
 
 def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
@@ -449,32 +365,10 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
     trust = search.trusts[one.trust] if one.trust < 1 else None
     if isinstance(learned, FitResult):
         plan = one.plan(search.common, learned.seeds, search.device)
-        member: Member = _network(one, plan, learned, search, search.held_out(learned.seeds))
+        member: Member = network_of(one, plan, learned, search, search.held_out(learned.seeds))
     else:
         member = learned
     return replace(member, place=place, beliefs=one.beliefs, trust=trust)
-
-
-def _network(
-    candidate: Candidate, plan: Plan, result: FitResult, search: Search, held_out: np.ndarray | None
-) -> Network:
-    """What was learned, in the form in which it answers."""
-    rest = np.setdiff1d(np.arange(search.task.num_nodes), np.union1d(search.task.train, search.task.val))
-    levels, sharp = ((), 1.0) if held_out is None else alike(result.answers[:, rest], search.outcome)
-    return Network(
-        view=search.views[candidate.view],
-        spec=plan.spec,
-        objective=plan.objective_name,
-        hyperparameters=plan.hyperparameters(search.task.outcome),
-        seeds=result.seeds,
-        epochs=int(result.epochs.max()),
-        history=result.history,
-        model=result.model,
-        infers=result.model.posterior.nodes is not None and can_infer(result.model, plan.objective),
-        held_out=held_out,
-        levels=levels,
-        sharpness=sharp,
-    )
 
 
 def _refitted(member: Member, trial: Trial, search: Search) -> Member:

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import chdtrc, xlogy
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems, refuse
-from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy, two_by_two
+from g3nn.base.parse import node_indices, read_weighted_edges, two_by_two
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import (
@@ -34,10 +33,11 @@ from g3nn.estimator.panel import (
 from g3nn.graph.features import FeatureTable, read_features, structural_features
 from g3nn.graph.given import Given
 from g3nn.graph.outcomes import Labels, Outcome, without_labels_of
-from g3nn.graph.outcomes.labels import quoted, raw_labels
+from g3nn.graph.outcomes.labels import raw_labels
 from g3nn.graph.outcomes.warps import best_warps
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import Form
+from g3nn.graph.weights import label_weights, weights_by_shares
 from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
@@ -47,8 +47,6 @@ _MANY_LABELS = 2000
 """A share of so many is enough to validate on."""
 _ENOUGH, _FOLD = 100, 0.2
 """Validation nodes that choose by themselves; and the share of training labels that a fold has beside fewer."""
-_ALIKE = 0.05
-"""With a lower p-value of a likelihood ratio test, classes are not as frequent among some labels as among others."""
 _CELLS_AT_ONCE = 1 << 22
 _NO_Y = "A fit requires y to be passed, but the target y is None."
 
@@ -97,25 +95,10 @@ class FitProblem:
 
     @cached_property
     def judging_weights(self) -> np.ndarray | None:
-        """(n,): how often the label of each node counts where models are compared and calibrated; None: all alike.
-
-        Labels to train on are often taken in equal numbers from every class. If the nodes that the caller gave to
-        validate on contradict the shares of classes among them, each training label counts as often as its class is
-        more frequent there; as many more nodes as there are classes agree with the training labels.
-        """
+        """(n,): how often the label of each node counts where models are compared and calibrated; None: all alike."""
         if not (self.outcome.exclusive and self.folds and len(self.given)):
             return self.weights
-        labels, K = self.labels.values, len(self.labels.names)
-        train = np.setdiff1d(self.labels.labelled, self.given)
-        shares = np.bincount(labels[train], minlength=K) / len(train)
-        counts = np.bincount(labels[self.given], minlength=K)
-        shares = np.maximum(shares, 1e-9)
-        if chdtrc(K - 1, 2 * xlogy(counts, counts / (len(self.given) * shares)).sum()) > _ALIKE:
-            return self.weights
-        ratio = (counts + K * shares) / (len(self.given) + K) / shares
-        weights = np.ones(len(labels)) if self.weights is None else self.weights.copy()
-        weights[train] *= ratio[labels[train]]
-        return weights
+        return weights_by_shares(self.labels, self.given, self.weights)
 
     @property
     def common(self) -> Parameters:
@@ -432,71 +415,3 @@ def fingerprint(features: FeatureTable) -> str:
         for array in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
             digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-BALANCED = "balanced"
-_MOST_COPIES = 1000
-_FINENESS = 4
-
-
-def label_weights(
-    class_weight: str | Mapping[object, float] | None,
-    sample_weight: object,
-    nodes: np.ndarray | None,
-    labels: Labels,
-    val: np.ndarray,
-    outcome: type[Outcome],
-    problems: Problems,
-) -> np.ndarray | None:
-    """(n,): the weight of a node's class times its own; None where a problem was recorded.
-
-    class_weight: None, "balanced" (all classes have the same weight together among the training nodes) or a mapping
-    from classes to weights, 1 for those it does not name. sample_weight: of the nodes, or of those in `nodes`.
-    """
-    n = len(labels.values)
-    weights, train = np.ones(n), np.setdiff1d(labels.labelled, val)
-    if sample_weight is not None:
-        given, count = to_numpy(sample_weight), n if nodes is None else len(nodes)
-        if given.shape != (count,) or given.dtype.kind not in "biuf":
-            problems.add("sample_weight", f"shape {given.shape} of type {given.dtype}", f"{count} numbers")
-            return None
-        if not (np.isfinite(given).all() and (given >= 0).all()):
-            problems.add("sample_weight", "negative or infinite weights, or NaN", "numbers from 0 on")
-            return None
-        weights[slice(None) if nodes is None else nodes] = given
-    if class_weight is not None:
-        if not outcome.exclusive:
-            problems.add("class_weight", repr(class_weight), "None for tags", "Use sample_weight instead.")
-            return None
-        weights[labels.labelled] *= _of_classes(class_weight, labels, train, problems)[labels.values[labels.labelled]]
-    if len(train) and weights[train].sum() == 0:
-        problems.add("sample_weight", "zero for every training node", "a weight above 0 for some")
-    return weights
-
-
-def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: Problems) -> np.ndarray:
-    """(K,)"""
-    names = labels.names.tolist()
-    if isinstance(class_weight, str) and class_weight == BALANCED:
-        counts = np.bincount(labels.values[train], minlength=len(names))
-        return len(train) / (len(names) * np.maximum(counts, 1))
-    if not isinstance(class_weight, Mapping):
-        problems.add("class_weight", repr(class_weight), f"None, {BALANCED!r} or a mapping from classes to weights")
-        return np.ones(len(names))
-    strange = [name for name in class_weight if name not in names]
-    values = np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
-    if strange:
-        problems.add("class_weight", f"weights of {quoted(strange)}", f"the classes {quoted(names)}")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        problems.add("class_weight", repr(dict(class_weight)), "weights above 0")
-    return values
-
-
-def repeated(nodes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Nodes as often as their weights say, relative to each other; the smallest weight that is not 0 is exact to a
-    quarter."""
-    if weights is None or not weights[nodes].any():
-        return nodes
-    shares = weights[nodes] / weights[nodes][weights[nodes] > 0].min()
-    copies = np.minimum(np.rint(_FINENESS * shares), _FINENESS * _MOST_COPIES).astype(np.int64)
-    return np.repeat(nodes, copies // np.gcd.reduce(copies))

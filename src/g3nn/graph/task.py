@@ -227,12 +227,11 @@ class NodeTask:
     def with_split(
         self, train: np.ndarray, val: np.ndarray, test: np.ndarray, *, setting: str | None = None
     ) -> NodeTask:
-        """The same graph with other training, validation and test nodes. Beliefs may have seen labels that are held
-        back now, so they stay behind."""
-        split = {"train": train, "val": val, "test": test}
-        checked = NodeTask.build(**{**vars(self), **split, "weights": False, "beliefs": None})
-        setting = setting or self.setting
-        return replace(self, train=checked.train, val=checked.val, test=checked.test, setting=setting, beliefs=None)
+        """The same graph with another split. Beliefs may have seen labels that are held back now: they stay behind."""
+        given = {name: part for name, part in vars(self).items() if name not in ("weights", "beliefs", "unit")}
+        checked = NodeTask.build(**given | {"train": train, "val": val, "test": test}, weights=False)
+        split = {name: getattr(checked, name) for name in ("train", "val", "test")}
+        return replace(self, **split, setting=setting or self.setting, beliefs=None, unit=None)
 
 
 def _checked_beliefs(beliefs: object, shape: tuple[int, int], problems: Problems) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import g3nn
 from g3nn.base.errors import InputError, Problems
-from g3nn.estimator import G3NNClassifier, answers, fitting, load_model
+from g3nn.estimator import G3NNClassifier, answers, cross_fitting, fitting, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Network, Propagation, alike
 from g3nn.estimator.panel import Candidate, simple_candidates
@@ -190,7 +190,7 @@ class TestCrossed:
         def interrupted(*_):
             raise Interrupted
 
-        monkeypatch.setattr(fitting, "_crossed", interrupted)
+        monkeypatch.setattr(cross_fitting, "_crossed", interrupted)
         with pytest.warns(g3nn.G3NNWarning, match="interrupted: the nodes that chose"):
             fitted = panel(ensemble=5).fit(graph.X, graph.y, graph.edges)
         seeds = set(fitted.fitted_.problem.seeds)
@@ -203,7 +203,7 @@ class TestCrossed:
         place = next(at for at, trial in enumerate(fitted.trials) if trial.complete and not trial.candidate.simple)
         trust = EdgeTrust(0.5, searched.task_.edges, np.full(searched.task_.num_edges, -1.0))
         member = replace(fitting._member(fitted.trials[place], place, search), trust=trust)
-        assert fitting._crossed(member, fitted.trials[place], search).trust is trust
+        assert cross_fitting._crossed(member, fitted.trials[place], search).trust is trust
 
 
 class TestShares:
