@@ -24,6 +24,7 @@ _STEPS = 20
 """A weight in one half is a multiple of about one over this."""
 _SMALLEST = 0.03
 """Members below this weight are dropped."""
+_HALVINGS = 20
 
 
 def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
@@ -114,12 +115,15 @@ class Answerer:
 
     calibrations: for nodes with edges ("linked"), for isolated nodes ("isolated") and, where that makes a difference,
     for new nodes with edges ("new") and for those of them whose own scores were inferred ("inferred").
+    certainty: temperatures by which nodes that were not held back, with edges and isolated, are as certain as those by
+    which predictions are calibrated; see `evened`.
     """
 
     members: tuple[Member, ...]
     outcome: Outcome
     device: torch.device
     calibrations: Mapping[str, Calibration]
+    certainty: tuple[float, float] = (1.0, 1.0)
 
     @property
     def refined(self) -> bool:
@@ -189,12 +193,57 @@ class Answerer:
     @property
     def held_back(self) -> np.ndarray | None:
         """(n,): nodes about which only some replicas of a network are asked; None where all are always asked."""
-        masks = [one.held_out.any(0) & ~one.held_out.all(0) for one in self.members if one.held_out is not None]
+        masks = [one.held_back for one in self.members if one.held_out is not None]
         return np.any(masks, axis=0) if masks else None
 
+    def evened(self, task: NodeTask, judges: Sequence[int]) -> Answerer:
+        """With the temperatures at which all replicas together are as certain as those that answer for a judge, a node
+        of each fold that calibrates, on average over nodes without a label.
+
+        The mean of replicas is less certain than any of them, but such means agree more often with those of another
+        member. Where each judge was answered by one replica of a member, calibration knows of neither.
+        """
+        rest = np.setdiff1d(np.arange(task.num_nodes), np.union1d(task.train, task.val))
+        if not (self.outcome.exclusive and len(rest)):
+            return self
+
+        def certainty(answer: np.ndarray) -> float:
+            return float(np.exp(answer.max(1)).mean())
+
+        def even(asked: NodeTask) -> float:
+            nodes = rest[asked.isolated[rest] == (asked is not task)]
+            if not len(nodes):
+                return 1.0
+            together = self(asked).answer[nodes]
+            alone = [replace(self, members=tuple(one.asked_as(judge) for one in self.members)) for judge in judges]
+            usual = np.mean([certainty(one(asked).answer[nodes]) for one in alone])
+            low, high = -3.0, 3.0
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                too_certain = certainty(self.outcome.scaled(together, Scaling(math.exp(middle)))) > usual
+                low, high = (middle, high) if too_certain else (low, middle)
+            return math.exp((low + high) / 2)
+
+        return replace(self, certainty=(even(task), even(task.with_edges(task.edges[:, :0]))))
+
     def asked_by_all(self) -> Answerer:
-        """See `Member.asked_by_all`."""
-        return replace(self, members=tuple(member.asked_by_all() for member in self.members))
+        """See `Member.asked_by_all`. The calibrations are then those of all replicas together."""
+        linked, isolated = self.certainty
+        calibrations = {
+            kind: replace(one, scaling=one.scaling.warmer(isolated if kind == "isolated" else linked))
+            for kind, one in self.calibrations.items()
+        }
+        members = tuple(member.asked_by_all() for member in self.members)
+        return replace(self, members=members, calibrations=calibrations, certainty=(1.0, 1.0))
+
+    def as_asked_by_all(self, answers: Answers) -> Answers:
+        """In the form that the calibrations of `asked_by_all` take."""
+        answer, held_back = answers.answer.copy(), self.held_back
+        for certainty, where in zip(self.certainty, (~answers.isolated, answers.isolated), strict=True):
+            if held_back is not None and certainty != 1:
+                nodes = held_back & where
+                answer[nodes] = self.outcome.scaled(answer[nodes], Scaling(1 / certainty))
+        return replace(answers, answer=answer)
 
     def within(self, nodes: np.ndarray, n: int) -> Answerer:
         """For a graph of n nodes, of which those that training knew are `nodes`."""

@@ -13,12 +13,19 @@ import numpy as np
 
 from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration
-from g3nn.estimator.cross_fitting import FEWEST_FOLDS, cross_fitted, folds_to_cross, network_of, with_all_labels
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Member, Network, beliefs_about
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint
+from g3nn.estimator.reserved import (
+    FEWEST_FOLDS,
+    asked_about,
+    network_of,
+    reserved_folds,
+    with_all_labels,
+    with_reserved,
+)
 from g3nn.estimator.search import Search
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling, Validated
 from g3nn.graph.task import NodeTask
@@ -53,12 +60,13 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
 
     notes: gets what the caller should know. known: what was tried before, in an earlier fit to the same problem."""
     lean = None if known else _lean(problem)
-    search = _with_beliefs(problem, _search(problem, progress, notes))
+    search = _with_beliefs(problem, _search(problem, progress, notes, bool(known)))
     if lean is not None:
         common = {**search.common, "epochs": min(_EPOCHS, int(search.common["epochs"])), "keep": LAST}
         view, seeds = dict(list(search.views.items())[:1]), search.seeds[:_REPLICAS]
         # With one candidate none of the folds chooses anything.
-        search = replace(search, views=view, common=common, seeds=seeds, at_once=len(seeds), crossed=())
+        search = replace(search, folds=(*search.folds, *search.reserved), reserved=())
+        search = replace(search, views=view, common=common, seeds=seeds, at_once=len(seeds))
     with _quiet_without_edges(search):
         judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
         trials = _trials(problem, problem.candidates if lean is None else (lean,), search, known)
@@ -106,7 +114,7 @@ def _fitted(
     taught = replace(whole, labels=known_labels(whole, labels if corrected else None), train=trained_on)
     if new.any():
         answerer = answerer.within(seen, whole.num_nodes)
-    answers = answerer(taught, new)
+    answers = answerer.as_asked_by_all(answerer(taught, new))
     return Fitted(
         columns=problem.labels.names,
         flat=problem.labels.flat,
@@ -180,16 +188,16 @@ def _chosen(
         return search, answerer, (math.nan, math.nan)
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
-    answerer = Answerer.choose([_asked_about(task.val, one) for one in members], task, outcome, device)
-    crossed, judges = cross_fitted(answerer, members, trials, search), task.val
-    if crossed:
-        judges = np.concatenate(search.crossed)
-        labelled = np.union1d(task.train, task.val)
-        asked = replace(task, train=np.setdiff1d(labelled, judges), val=judges)
-        answerer = Answerer.choose(crossed, asked, outcome, device).calibrated_by(judges, asked, len(crossed))
-        answerer = with_all_labels(answerer, trials, search)
+    answerer = Answerer.choose([asked_about(task.val, one) for one in members], task, outcome, device)
+    honest = with_reserved(answerer, trials, search)
+    if honest is None:
+        judges, folds, answerer = task.val, search.folds, answerer.calibrated_by(task.val, task, len(trials))
     else:
-        answerer = answerer.calibrated_by(judges, task, len(trials))
+        judges, folds = search.calibrating, search.reserved
+        answerer = honest.calibrated_by(judges, task)
+    if len(folds) and not search.effort.large:
+        answerer = answerer.evened(task, [fold[0] for fold in folds])
+    answerer = with_all_labels(answerer, trials, search)
     base = answerer.calibrations["linked"].scaling.base
     count = len(np.unique(judges))
     if len(trials) > 1 and count >= FEW_VALIDATION_NODES and base is not None and base.sum() > _MOST_DOUBT:
@@ -210,7 +218,7 @@ def _trained_on_all(
     weights, task = search.weights, replace(search.task, train=np.union1d(search.task.train, search.task.val))
     if search.corrected is not None:
         task, weights = search.corrected.corrected(task, weights)
-    search = _with_beliefs(problem, replace(search, task=task, folds=(), others=(), crossed=(), weights=weights))
+    search = _with_beliefs(problem, replace(search, task=task, folds=(), others=(), reserved=(), weights=weights))
     again = tuple(_refitted(member, trials[member.place], search) for member in answerer.members)
     return search, replace(answerer, members=again, outcome=search.outcome)
 
@@ -253,14 +261,6 @@ def _judging(search: Search, members: Sequence[Member]) -> Search:
     return replace(search, task=replace(search.task, train=np.setdiff1d(labelled, val), val=val))
 
 
-def _asked_about(nodes: np.ndarray, member: Member) -> Member:
-    """Only about these nodes replicas are asked that did not train on them; about others all of them are, as they will
-    be once the model was saved."""
-    if member.held_out is None:
-        return member
-    return replace(member, held_out=member.held_out & np.isin(np.arange(member.held_out.shape[1]), nodes))
-
-
 def _with_beliefs(problem: FitProblem, search: Search) -> Search:
     """The search whose task has what the estimator that is the prior says about its nodes, if there is one."""
     if problem.prior is None:
@@ -272,7 +272,8 @@ def _with_beliefs(problem: FitProblem, search: Search) -> Search:
     return replace(search, task=replace(task, beliefs=beliefs), prior=prior)
 
 
-def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
+def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bool = False) -> Search:
+    """goes_on: whether replicas that have been trained before are compared too, perhaps on all folds."""
     parameters, task, seen = problem.parameters, problem.task, problem.seen
     weights = None if problem.weights is None else problem.weights[seen]
     counting = None if problem.judging_weights is None else problem.judging_weights[seen]
@@ -283,9 +284,10 @@ def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
         # A single fold would choose whatever it happens to suit.
         effort = replace(effort, replicas=max(effort.replicas, FEWEST_FOLDS))
     limited = effort.limited(parameters["budget"], task, device.type == "cpu")
-    # Where time is short, nothing is trained again.
-    again = () if limited.large or parameters["budget"] is not None else folds_to_cross(problem)
-    crossed = [repeated(np.searchsorted(seen, fold), counting) for fold in again]
+    # Where time is short, the labels that choose have to calibrate as well.
+    kept = () if limited.large or goes_on or parameters["budget"] is not None else reserved_folds(problem)
+    reserved = [repeated(np.searchsorted(seen, fold), counting) for fold in kept]
+    folds = folds[: max(len(folds) - len(reserved), 0)]
     return Search(
         task,
         {view.name: view for view in transforms_of(task.features, problem.form.counts, problem.form.numbers)},
@@ -300,7 +302,7 @@ def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
         featureless=problem.structural,
         notes=notes,
         folds=tuple(folds),
-        crossed=tuple(crossed),
+        reserved=tuple(reserved),
         given=np.searchsorted(seen, problem.given),
     )
 
@@ -344,10 +346,10 @@ def _trials(
         tried = search.simple(simple, {}).values()
         return [search.alone(models[0]), *tried]
     models = [one for one in models if one.suits(search.task)] or models[:1]
-    replicas = min(search.effort.replicas, len(search.seeds))
+    replicas = min(search.effort.replicas, len(search.choosing))
     count = sum(map(len, search.folds[:replicas])) or len(problem.val)
     if count < FEW_VALIDATION_NODES:
-        roles = "to choose a model" if search.crossed else "both to choose a model and to calibrate it"
+        roles = "to choose a model" if search.reserved else "both to choose a model and to calibrate it"
         notes.append(
             f"{count} validation nodes serve {roles}: that will be rough. "
             f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model"
@@ -363,11 +365,7 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
     one, learned = trial.candidate, trial.learned
     assert learned is not None
     trust = search.trusts[one.trust] if one.trust < 1 else None
-    if isinstance(learned, FitResult):
-        plan = one.plan(search.common, learned.seeds, search.device)
-        member: Member = network_of(one, plan, learned, search, search.held_out(learned.seeds))
-    else:
-        member = learned
+    member = network_of(one, learned, search) if isinstance(learned, FitResult) else learned
     return replace(member, place=place, beliefs=one.beliefs, trust=trust)
 
 
@@ -379,7 +377,7 @@ def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     assert isinstance(trial.learned, FitResult)
     epochs = int(np.median(trial.learned.best_epoch))
     share = 1.0 if member.trust is None else member.trust.share
-    # As many as are in the mixture now, since its sharpness is theirs.
+    # As many as are in the mixture now, since how certain they are is theirs.
     plan = trial.candidate.plan(search.common, member.seeds, search.device).for_all_labels(epochs)
     result = plan.fit(search.seen(member.view.name, member.beliefs, share), search.progress, search.weights)
     sound = [place for place, status in enumerate(result.status) if status != "diverged"]

@@ -3,7 +3,6 @@ and with its own weights of edges."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -60,7 +59,6 @@ def with_belief_columns(task: NodeTask, outcome: Outcome) -> NodeTask:
 
 
 PROPAGATION, SPREADING = "propagation", "label-propagation"
-_HALVINGS = 20
 CPU = torch.device("cpu")
 
 
@@ -149,6 +147,18 @@ class Member(ABC):
         other graphs have none of those."""
         return replace(self, held_out=None)
 
+    def asked_as(self, judge: int) -> Self:
+        """About every node those replicas are asked that answer for this one."""
+        if self.held_out is None or self.learns_when_asked:
+            return self
+        return replace(self, held_out=np.repeat(self.held_out[:, [judge]], self.held_out.shape[1], axis=1))
+
+    @property
+    def held_back(self) -> np.ndarray:
+        """(n,): nodes about which not everything that was learned is asked."""
+        assert self.held_out is not None
+        return np.asarray(self.held_out.any(0) & ~self.held_out.all(0))
+
     @property
     def believes(self) -> bool:
         """Whether it uses any edge."""
@@ -173,8 +183,7 @@ class Network(Member):
 
     hyperparameters: every option, defaults included. isolated_answer: what answers for isolated nodes: the prior, the
     posterior, which then has only the features to go by, or both together. history: (epochs, terms, R), the learning
-    curves. levels and sharpness: temperatures of replicas and of their mean that make them `alike`; none if they stay
-    as they are.
+    curves. sharpness: in models of earlier versions, a temperature of all replicas together.
     """
 
     spec: ModelSpec
@@ -185,7 +194,6 @@ class Network(Member):
     history: np.ndarray
     model: GenerativeModel
     isolated_answer: str = POSTERIOR
-    levels: tuple[float, ...] = ()
     sharpness: float = 1.0
 
     @property
@@ -226,7 +234,6 @@ class Network(Member):
 
     def _averaged(self, answers: Tensor, outcome: Outcome) -> np.ndarray:
         """(n, width) of answers (R or 2 R, n, width)."""
-        answers = _at(answers, self.levels)
         answer = outcome.averaged(answers)
         if self.sharpness != 1:
             answer = outcome.scaled(answer, Scaling(self.sharpness))
@@ -237,43 +244,6 @@ class Network(Member):
                     nodes = (replicas == asked.T).all(1)
                     answer[nodes] = outcome.averaged(answers[torch.from_numpy(replicas).to(answers.device)])[nodes]
         return answer
-
-
-def alike(answers: Tensor, outcome: Outcome) -> tuple[tuple[float, ...], float]:
-    """The temperatures at which each replica is as certain as they are on average, and then that at which all of them
-    together are, on average over nodes (R, n, width) that no replica was trained on.
-
-    What one replica answers about its fold then shows how certain all of them may be. How certain one is by itself is
-    chance, since calibration follows; and the mean of replicas is less certain than any of them, though not less often
-    right. Of classes alone: numbers and tags stay as they are.
-    """
-    if not outcome.exclusive or not answers.shape[1]:
-        return (), 1.0
-
-    def certainty(answer: np.ndarray) -> float:
-        return float(np.exp(answer.max(1)).mean())
-
-    def temperature(answer: np.ndarray) -> float:
-        """At which the answer is as certain as the replicas are."""
-        low, high = -3.0, 3.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            too_certain = certainty(outcome.scaled(answer, Scaling(math.exp(middle)))) > usual
-            low, high = (middle, high) if too_certain else (low, middle)
-        return math.exp((low + high) / 2)
-
-    each = [outcome.averaged(answers[[r]]) for r in range(len(answers))]
-    usual = float(np.mean([certainty(one) for one in each]))
-    levels = tuple(temperature(one) for one in each)
-    return levels, temperature(outcome.averaged(_at(answers, levels)))
-
-
-def _at(answers: Tensor, levels: tuple[float, ...]) -> Tensor:
-    """Log-probabilities (R, n, K), or as many for each of several parts of a model, at temperatures of the replicas."""
-    if not levels:
-        return answers
-    divisors = torch.tensor(levels, dtype=answers.dtype, device=answers.device)
-    return (answers / divisors.repeat(len(answers) // len(levels))[:, None, None]).log_softmax(2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -302,6 +272,11 @@ class Tabular(Member):
 
     def asked_by_all(self) -> Self:
         return replace(super().asked_by_all(), fitted=self.whole or self.fitted, whole=None)
+
+    @property
+    def held_back(self) -> np.ndarray:
+        assert self.held_out is not None
+        return super().held_back if self.whole is None else np.asarray(self.held_out.any(0))
 
     def in_place_of(self, other: Member) -> Self:
         """How far numbers are from their means is known by nodes that the other has not seen."""

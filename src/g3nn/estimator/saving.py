@@ -192,7 +192,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_LATER = ("warps", "scored", "filled", "repeats", "unit", "levels", "whole", "held_back")
+_LATER = ("warps", "scored", "filled", "repeats", "unit", "whole", "held_back")
 """Scales, the classes of conformal scores, which features were missing, and whether repeats of edges are weights."""
 _NOT_SAVED = ("problem", "trials", "updated")
 """Parts of a fitted model that exist only in the process in which it was fitted."""

@@ -99,8 +99,9 @@ class Search:
     replicas have those of the task."""
     others: tuple[JudgedLabels, ...] = ()
     """For each of the folds what the labels of the others probably are, judged without it; empty if all are right."""
-    crossed: tuple[np.ndarray, ...] = ()
-    """Folds for which the best models are trained again, each time without one of them."""
+    reserved: tuple[np.ndarray, ...] = ()
+    """Folds whose labels choose nothing. The last seeds are for replicas that do not train on them and say how certain
+    predictions may be."""
     given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Validation nodes that the caller chose: no replica trains on them."""
 
@@ -112,15 +113,21 @@ class Search:
         folds = tuple(np.setdiff1d(labelled, one.nodes) for one in others[: min(_MOST_FOLDS, len(self.seeds))])
         folds = tuple(repeated(fold, self.weights) for fold in folds)
         if not folds or min(len(np.unique(fold)) for fold in folds) < _FEWEST_IN_FOLD:
-            return replace(self, corrected=judged, crossed=())
+            every = (*self.folds, *self.reserved) if self.folds else ()
+            return replace(self, corrected=judged, folds=every, reserved=())
         task = replace(self.task, train=np.setdiff1d(labelled, folds[0]), val=folds[0])
-        judging = replace(self, task=task, corrected=judged, crossed=(), given=self.given[:0])
+        judging = replace(self, task=task, corrected=judged, reserved=(), given=self.given[:0])
         return replace(judging, folds=folds, others=others, at_once=len(self.seeds))
+
+    @property
+    def choosing(self) -> tuple[int, ...]:
+        """The seeds of replicas by whose validation candidates are compared."""
+        return self.seeds[: len(self.seeds) - len(self.reserved)]
 
     @cached_property
     def _never_validate(self) -> np.ndarray:
         """The training nodes by which no replica validates: models that are not trained for each fold know them."""
-        used = self.folds if self.others else self.folds[: min(self.effort.replicas, len(self.seeds))]
+        used = self.folds if self.others else self.folds[: min(self.effort.replicas, len(self.choosing))]
         return np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
 
     @cached_property
@@ -165,15 +172,24 @@ class Search:
 
     def held_out(self, seeds: Sequence[int]) -> np.ndarray | None:
         """(R, n): labelled nodes that other replicas train on, but not this one; None if there are none."""
-        return self.without([self.folds[self.fold(seed)] for seed in seeds]) if self.folds else None
+        reserved = dict(zip(self.seeds[len(self.choosing) :], self.reserved, strict=True))
+        none = np.zeros(0, dtype=np.int64)
+        folds = [reserved.get(seed, self.folds[self.fold(seed)] if self.folds else none) for seed in seeds]
+        found = self.nodes_of(folds)
+        return found if found.any() else None
 
-    def without(self, folds: Sequence[np.ndarray]) -> np.ndarray:
-        """(R, n): the nodes of each fold."""
+    def nodes_of(self, folds: Sequence[np.ndarray]) -> np.ndarray:
+        """(F, n): which nodes each fold has."""
         return np.stack([np.isin(np.arange(self.task.num_nodes), fold) for fold in folds])
 
-    def crossed_parts(self, task: NodeTask) -> list[Part]:
-        """The task without each of the folds for which models are trained again, and its weights."""
-        return [(self._without(task, fold), self.weights) for fold in self.crossed]
+    @property
+    def calibrating(self) -> np.ndarray:
+        """The nodes of the reserved folds."""
+        return np.concatenate(self.reserved)
+
+    def reserved_parts(self, task: NodeTask) -> list[Part]:
+        """The task without each of the reserved folds, and its weights."""
+        return [(self._without(task, fold), self.weights) for fold in self.reserved]
 
     def _without(self, task: NodeTask, fold: np.ndarray) -> NodeTask:
         """The task with a fold to validate on, which trains on all other labels."""
@@ -185,9 +201,14 @@ class Search:
         own = self._without(task, self.folds[fold])
         return self.others[fold].corrected(own, self.weights) if self.others else (own, self.weights)
 
+    @property
+    def _used_folds(self) -> int:
+        """By models that are quickly trained: as many as any network has, but at least three."""
+        return min(len(self.folds), max(_MOST_FOLDS, min(self.effort.replicas, len(self.choosing))))
+
     def parts(self, task: NodeTask) -> list[Part]:
         """What a model that is quickly trained learns from, one part for each fold."""
-        return [self._part(task, fold) for fold in range(len(self.folds))] or [(task, self.weights)]
+        return [self._part(task, fold) for fold in range(self._used_folds)] or [(task, self.weights)]
 
     def _fit(self, plan: Plan, task: NodeTask, deadline: float | None) -> FitResult:
         """Replicas together, or one by one where each has training and validation nodes of its own."""
@@ -347,11 +368,11 @@ class Search:
     def _finish(self, trials: list[Trial]) -> None:
         """Train networks that are worth it to the end, in the order of their promise."""
         kept = self._promising(trials)
-        most = min(self.effort.replicas, len(self.seeds))
+        most = min(self.effort.replicas, len(self.choosing))
         rounds = max(1, -(-most // self.at_once))
         self.progress.stage("training the best models", 0.9, max(len(kept) * rounds, 1))
         for turn in range(rounds):
-            seeds = self.seeds[turn * self.at_once : min((turn + 1) * self.at_once, most)]
+            seeds = self.choosing[turn * self.at_once : min((turn + 1) * self.at_once, most)]
             for place in kept:
                 trial = trials[place]
                 if any(one.complete for one in trials) and not self.effort.allows():
@@ -395,7 +416,7 @@ class Search:
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
         common["epochs"] = self.effort.short_epochs(candidate.price, self.task, common["epochs"])
-        seeds = self.seeds[: len(self.folds) or 1] if candidate.simple else self.seeds[:1]
+        seeds = self.choosing[: self._used_folds or 1] if candidate.simple else self.seeds[:1]
         trial = self._trained(candidate, seeds, common, share)
         assert isinstance(trial.learned, FitResult)
         # A replica that has stopped by then has nothing more to learn, unless time was over.

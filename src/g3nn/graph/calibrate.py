@@ -164,6 +164,10 @@ class Scaling:
     offsets: np.ndarray | None = None
     base: np.ndarray | None = None
 
+    def warmer(self, factor: float) -> Scaling:
+        """With a temperature that is so many times higher."""
+        return replace(self, temperature=self.temperature * factor)
+
     def __call__(self, log_prob: np.ndarray) -> np.ndarray:
         """(n, K) log-probabilities."""
         scores = log_prob.astype(np.float64) / self.temperature

@@ -213,7 +213,7 @@ def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
         classifier.fit(graph.X, graph.y, graph.edges)
     words = [call["description"] for call in calls if call["description"]]
     first = ["trying simple models", "trying models", "doubting edges", "trying other sizes"]
-    stages = [*first, "training the best models", "cross-fitting the best models", "training on all labels"]
+    stages = [*first, "training the best models", "training on all labels"]
     assert list(dict.fromkeys(words)) == stages
     done = [call["completed"] for call in calls]
     assert done == sorted(done)
