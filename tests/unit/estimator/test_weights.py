@@ -10,8 +10,8 @@ import torch
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import load_model
-from g3nn.estimator.problem import label_weights, repeated
 from g3nn.graph.outcomes import OUTCOMES, Classes, Labels
+from g3nn.graph.weights import label_weights, repeated
 from g3nn.model.generative import ModelSpec
 from g3nn.model.inputs import Inputs
 from g3nn.model.objective import Objective
