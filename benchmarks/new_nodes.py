@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 import g3nn
-from g3nn.estimator.answers import Answerer
 
 LEVEL = 0.9
 WAYS = {"network alone": False, "own scores": True}
@@ -50,7 +49,8 @@ def measure(outcome: str, seed: int, nodes: int, ensemble: int, device: str) -> 
     for way, infers in WAYS.items():
         start = time.perf_counter()
         fit = fitted.fitted_
-        answerer = Answerer.choose(fit.answerer.model, fit.task, fit.answerer.device, infers)
+        members = tuple(replace(one, infers=infers) for one in fit.answerer.members)
+        answerer = replace(fit.answerer, members=members).calibrated_by(fit.task.val, fit.task)
         asked = g3nn.G3NNRegressor("near-gcn", outcome=outcome, **common)
         asked.restore(replace(fit, answerer=answerer))
         where = task.features[new], edges[:, ~inside]
