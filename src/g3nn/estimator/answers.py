@@ -24,7 +24,8 @@ _STEPS = 20
 """A weight in one half is a multiple of about one over this."""
 _SMALLEST = 0.03
 """Members below this weight are dropped."""
-_HALVINGS = 20
+_HALVINGS, _FURTHEST, _FEWEST_TO_COMPARE = 20, 1.0, 20
+"""How the certainty of predictions is compared: steps, the largest logarithm of a temperature, and nodes it takes."""
 
 
 def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
@@ -115,8 +116,8 @@ class Answerer:
 
     calibrations: for nodes with edges ("linked"), for isolated nodes ("isolated") and, where that makes a difference,
     for new nodes with edges ("new") and for those of them whose own scores were inferred ("inferred").
-    certainty: temperatures by which nodes that were not held back, with edges and isolated, are as certain as those by
-    which predictions are calibrated; see `evened`.
+    certainty: the temperatures at which all replicas together are as certain as those that calibrated, about nodes with
+    edges and isolated ones; see `evened`.
     """
 
     members: tuple[Member, ...]
@@ -192,19 +193,20 @@ class Answerer:
 
     @property
     def held_back(self) -> np.ndarray | None:
-        """(n,): nodes about which only some replicas of a network are asked; None where all are always asked."""
+        """(n,): nodes about which only a part of what some member learned is asked; None where all is always asked."""
         masks = [one.held_back for one in self.members if one.held_out is not None]
         return np.any(masks, axis=0) if masks else None
 
     def evened(self, task: NodeTask, judges: Sequence[int]) -> Answerer:
-        """With the temperatures at which all replicas together are as certain as those that answer for a judge, a node
-        of each fold that calibrates, on average over nodes without a label.
+        """With the temperatures at which all replicas together are as certain as those that calibrated, on average over
+        nodes without a label. judges: a node of each fold that calibrates; the replicas that answer for it are asked
+        about all others too.
 
-        The mean of replicas is less certain than any of them, but such means agree more often with those of another
-        member. Where each judge was answered by one replica of a member, calibration knows of neither.
+        The mean of several replicas is less certain than one of them; but the means of two members agree more often
+        than single replicas do, and then their mixture is more certain. Calibration by single replicas knows neither.
         """
         rest = np.setdiff1d(np.arange(task.num_nodes), np.union1d(task.train, task.val))
-        if not (self.outcome.exclusive and len(rest)):
+        if not (self.outcome.exclusive and len(judges)) or len(rest) < _FEWEST_TO_COMPARE:
             return self
 
         def certainty(answer: np.ndarray) -> float:
@@ -212,19 +214,19 @@ class Answerer:
 
         def even(asked: NodeTask) -> float:
             nodes = rest[asked.isolated[rest] == (asked is not task)]
-            if not len(nodes):
+            if len(nodes) < _FEWEST_TO_COMPARE:
                 return 1.0
             together = self(asked).answer[nodes]
             alone = [replace(self, members=tuple(one.asked_as(judge) for one in self.members)) for judge in judges]
             usual = np.mean([certainty(one(asked).answer[nodes]) for one in alone])
-            low, high = -3.0, 3.0
+            low, high = -_FURTHEST, _FURTHEST
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
                 too_certain = certainty(self.outcome.scaled(together, Scaling(math.exp(middle)))) > usual
                 low, high = (middle, high) if too_certain else (low, middle)
             return math.exp((low + high) / 2)
 
-        return replace(self, certainty=(even(task), even(task.with_edges(task.edges[:, :0]))))
+        return replace(self, certainty=(even(task), even(task.with_edges(np.zeros(task.num_edges, dtype=bool)))))
 
     def asked_by_all(self) -> Answerer:
         """See `Member.asked_by_all`. The calibrations are then those of all replicas together."""

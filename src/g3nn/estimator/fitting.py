@@ -155,7 +155,7 @@ def _lean(problem: FitProblem) -> Candidate | None:
     parameters, models = problem.parameters, problem.candidates
     asked = parameters["effort"] != "quick" or parameters["denoise"] is True or parameters["budget"] is not None
     labels = len(problem.labels.labelled) / max(len(problem.labels.names), 1)
-    few = labels < _LABELS and len(models) > 1 and len(problem.folds) > 0
+    few = labels < _LABELS and len(models) > 1 and len(problem.folds) > 0 and not len(problem.given)
     if asked or not few or problem.prior is not None or problem.edges.shape[1] < _EDGES:
         return None
     return next((one for one in models if one.name == _LEAN), None)
@@ -195,9 +195,12 @@ def _chosen(
     else:
         judges, folds = search.calibrating, search.reserved
         answerer = honest.calibrated_by(judges, task)
-    if len(folds) and not search.effort.large:
-        answerer = answerer.evened(task, [fold[0] for fold in folds])
-    answerer = with_all_labels(answerer, trials, search)
+    if not (search.progress.interrupted or problem.parameters["refit"]):
+        answerer = with_all_labels(answerer, trials, search)
+    if not search.effort.large:
+        known = np.setdiff1d(np.union1d(task.train, task.val), search.given)
+        known_to_all = replace(task, train=known, val=task.val[:0])
+        answerer = answerer.evened(known_to_all, [fold[0] for fold in folds if fold[0] in judges])
     base = answerer.calibrations["linked"].scaling.base
     count = len(np.unique(judges))
     if len(trials) > 1 and count >= FEW_VALIDATION_NODES and base is not None and base.sum() > _MOST_DOUBT:
@@ -277,8 +280,9 @@ def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bo
     parameters, task, seen = problem.parameters, problem.task, problem.seen
     weights = None if problem.weights is None else problem.weights[seen]
     counting = None if problem.judging_weights is None else problem.judging_weights[seen]
-    task = replace(task, val=repeated(task.val, counting))
-    folds = [repeated(np.searchsorted(seen, fold), counting) for fold in problem.folds]
+    labelled = np.searchsorted(seen, problem.labels.labelled)
+    task = replace(task, val=repeated(task.val, counting, labelled))
+    folds = [repeated(np.searchsorted(seen, fold), counting, labelled) for fold in problem.folds]
     device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
     if folds:
         # A single fold would choose whatever it happens to suit.
@@ -286,7 +290,7 @@ def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bo
     limited = effort.limited(parameters["budget"], task, device.type == "cpu")
     # Where time is short, the labels that choose have to calibrate as well.
     kept = () if limited.large or goes_on or parameters["budget"] is not None else reserved_folds(problem)
-    reserved = [repeated(np.searchsorted(seen, fold), counting) for fold in kept]
+    reserved = [repeated(np.searchsorted(seen, fold), counting, labelled) for fold in kept]
     folds = folds[: max(len(folds) - len(reserved), 0)]
     return Search(
         task,
@@ -347,7 +351,7 @@ def _trials(
         return [search.alone(models[0]), *tried]
     models = [one for one in models if one.suits(search.task)] or models[:1]
     replicas = min(search.effort.replicas, len(search.choosing))
-    count = sum(map(len, search.folds[:replicas])) or len(problem.val)
+    count = len(np.unique(np.concatenate(search.folds[:replicas] or (problem.val,))))
     if count < FEW_VALIDATION_NODES:
         roles = "to choose a model" if search.reserved else "both to choose a model and to calibrate it"
         notes.append(

@@ -131,8 +131,9 @@ class Member(ABC):
         when it is asked answers for nodes that were held out by the labels of all others."""
         found = self._answers(task, new, device)
         if self.learns_when_asked and self.held_out is not None:
-            labelled = np.union1d(task.train, task.val)
-            for nodes in self.held_out:
+            # Labels that no replica trains on are in no fold: nor does this one learn from them in the end.
+            labelled = np.union1d(task.train, np.flatnonzero(self.held_out.any(0)))
+            for nodes in self.held_out[self.held_out.any(1)]:
                 others = replace(task, train=np.setdiff1d(labelled, np.flatnonzero(nodes)))
                 found.answer[nodes] = self._answers(others, new, device).answer[nodes]
         return found

@@ -215,7 +215,8 @@ def read_problem(
             folds = divided(outcome, labels, chosen, parameters["validation"], random, problems)
             classes = parameters.get("class_weight")
             if classes is not None or given.weights is not None:
-                weights = label_weights(classes, given.weights, given.nodes, labels, folds[0], outcome, problems)
+                val = chosen if len(chosen) else folds[0]
+                weights = label_weights(classes, given.weights, given.nodes, labels, val, outcome, problems)
             if given.X is None and not edges.pairs.size:
                 problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import InputError, Problems
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import Member, Network, Tabular
 from g3nn.estimator.panel import Candidate, Trial
@@ -98,16 +98,20 @@ def asked_about(nodes: np.ndarray, member: Member) -> Member:
 
 
 def with_all_labels(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer:
-    """Models of scikit-learn answer for nodes that no replica held back by what they learn from all labels."""
-    if len(search.given) and not search.folds:
-        return answerer  # They have learned from all labels that may be trained on.
+    """Models of scikit-learn answer for nodes that no replica held back by what they learn from all labels. Where time
+    is short they stay as they are, and so does one that has learned from all labels already."""
+    if search.effort.seconds is not None:
+        return answerer
     labelled = np.setdiff1d(np.union1d(search.task.train, search.task.val), search.given)
 
     def taught(member: Member) -> Member:
-        if not isinstance(member, Tabular):
+        if not isinstance(member, Tabular) or (member.held_out is None and len(search.given)):
             return member
         part = (replace(search.seen(member.view.name), train=labelled, val=labelled), search.weights)
-        learned = trials[member.place].candidate.train([part], member.view, search.outcome, search.seeds[0])
+        try:
+            learned = trials[member.place].candidate.train([part], member.view, search.outcome, search.seeds[0])
+        except (InputError, MemoryError):
+            return member  # It has learned from parts of them.
         assert isinstance(learned, Tabular)
         held_out = search.nodes_of([search.task.val]) if member.held_out is None else member.held_out
         return replace(member, whole=replace(learned.fitted, spread=member.fitted.spread), held_out=held_out)

@@ -183,7 +183,7 @@ _SAVED_AS: dict[type, str] = {FeatureTransform: "View"}
 _KINDS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (*_TABULAR, *_ESTIMATOR, *_OTHERS)},
     **{name: kind for kind, name in _SAVED_AS.items()},
-    "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
+    "NodeTask": lambda val, unit=None, **rest: _task(val, unit, rest),
     "Propagation": partial(dict, kind=Propagation),
     "Tabular": partial(dict, kind=Tabular),
     "Calibrations": lambda **kinds: {kind: one for kind, one in kinds.items() if one is not None},
@@ -193,7 +193,8 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
 _LATER = ("warps", "scored", "filled", "repeats", "unit", "whole", "held_back")
-"""Scales, the classes of conformal scores, which features were missing, and whether repeats of edges are weights."""
+"""Scales, the classes of conformal scores, which features were missing, whether repeats of edges are weights, the nodes
+whose labels set the unit, what was learned from all labels, and nodes that were answered by a part of it."""
 _NOT_SAVED = ("problem", "trials", "updated")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
 _SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out"))
@@ -374,6 +375,13 @@ def _unpacked(value: Any, arrays: Arrays) -> Any:
         return _checked(_maker(kind)(**_unpacked(parts, arrays)))
     items = tuple(_unpacked(part, arrays) for part in parts)
     return items if kind == "tuple" else _checked(_KINDS[kind](*items))
+
+
+def _task(val: np.ndarray, unit: np.ndarray | None, rest: Json) -> NodeTask:
+    task = NodeTask.build(val=val if len(val) else None, **rest)
+    if unit is not None and not np.isin(unit, np.arange(task.num_nodes)).all():
+        raise ValueError(f"a unit by nodes that are not among {task.num_nodes}")
+    return replace(task, unit=unit)
 
 
 def _maker(kind: str) -> Callable[..., Any]:

@@ -352,8 +352,8 @@ def with_doubt(scaling: Scaling, known: Validated, tried: int, table: np.ndarray
     centre, spread = 0.0, 1.0
     for _ in range(_REFINED):
         levels = np.clip(centre + spread * _LEVELS, *np.log(TEMPERATURES))
-        scaled = [replace(scaling, temperature=math.exp(level), base=None)(log_prob) for level in levels]
-        right = np.exp([log_seen(one, labels, table) for one in scaled])
+        scalings = [replace(scaling, temperature=math.exp(level), base=None) for level in levels]
+        right = np.exp([log_seen(one(log_prob), labels, table) for one in scalings])
         likelihood = [np.log((1 - d) * right + d * rates[labels]) @ weights for d in _DOUBTS]
         posterior = np.stack(likelihood, axis=1) - levels[:, None] ** 2 / 2
         # The grid over T is coarse at first; then it covers what is left of it.

@@ -73,14 +73,15 @@ def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: 
     return values
 
 
-def repeated(nodes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Nodes as often as their weights say, relative to each other; the smallest weight that is not 0 is exact to a
-    quarter."""
+def repeated(nodes: np.ndarray, weights: np.ndarray | None, among: np.ndarray | None = None) -> np.ndarray:
+    """Nodes as often as their weights say, relative to each other and to those `among` which they are; the smallest
+    weight there that is not 0 is exact to a quarter."""
     if weights is None or not weights[nodes].any():
         return nodes
-    shares = weights[nodes] / weights[nodes][weights[nodes] > 0].min()
+    others = weights[nodes if among is None else among]
+    shares = weights / others[others > 0].min()
     copies = np.minimum(np.rint(_FINENESS * shares), _FINENESS * _MOST_COPIES).astype(np.int64)
-    return np.repeat(nodes, copies // np.gcd.reduce(copies))
+    return np.repeat(nodes, (copies // np.gcd.reduce(copies[nodes if among is None else among]))[nodes])
 
 
 def weights_by_shares(labels: Labels, given: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:

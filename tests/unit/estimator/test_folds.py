@@ -22,6 +22,7 @@ from g3nn.graph.calibrate import Scaling
 from g3nn.graph.given import Given, take_apart
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.transforms import FeatureTransform
+from g3nn.graph.weights import repeated
 from g3nn.model.generative import ModelSpec
 from g3nn.queries.edge_trust import EdgeTrust
 from g3nn.training.progress import Course, Interrupted
@@ -224,6 +225,27 @@ class TestReserved:
         assert reserved.reserved_folds(panel(ensemble=2).fit(graph.X, graph.y, graph.edges).fitted_.problem) == ()
 
 
+class TestOtherOutcomes:
+    """Numbers and tags have folds as well."""
+
+    @pytest.mark.parametrize("outcome", ["real", "counts"])
+    def test_a_regressor_with_folds_is_saved(self, graph, outcome, tmp_path):
+        y = np.where(graph.y < 0, np.nan, graph.truth * 2.0 + 1)
+        fitted = g3nn.G3NNRegressor(outcome=outcome, effort="quick", epochs=5, ensemble=3, device="cpu")
+        fitted.fit(graph.X, y, graph.edges)
+        assert len(fitted.fitted_.problem.folds) == 5
+        np.testing.assert_array_equal(fitted.task_.unit, np.flatnonzero(graph.y >= 0))
+        fitted.save(tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict(), fitted.predict())
+        np.testing.assert_array_equal(again.predict_interval(), fitted.predict_interval())
+
+    def test_edges_may_have_weights(self, graph):
+        weights = np.random.default_rng(0).uniform(0.5, 2, graph.edges.shape[1])
+        fitted = panel(ensemble=3).fit(graph.X, graph.y, graph.edges, weights=weights)
+        assert np.isfinite(fitted.predict_proba()).all()
+
+
 class TestShares:
     """Where given nodes contradict the shares of classes among training labels, these count accordingly."""
 
@@ -242,6 +264,11 @@ class TestShares:
         expected = (np.array([18, 2]) + 2 * np.array([42, 58]) / 100) / 22
         np.testing.assert_allclose(shares / shares.sum(), expected)
         assert (weights[val] == 1).all()
+
+    def test_copies_are_relative_to_all_labels(self):
+        weights = np.array([0.4, 1.0, 1.2, 0.4, 1.2])
+        first, second = (repeated(np.array(fold), weights, np.arange(5)) for fold in ([0, 1, 2], [3, 4]))
+        assert (np.bincount(first).tolist(), np.bincount(second)[3:].tolist()) == ([2, 5, 6], [2, 6])
 
     def test_shares_that_may_be_chance_are_no_reason(self):
         assert self.weights((11, 9))[0] is None

@@ -171,8 +171,10 @@ class NumberOutcome(Outcome):
     ) -> tuple[np.ndarray, ...]:
         """Parts of equal size after the first, each of which leaves different values of each column for training."""
         first = cls.hold_out(labels, share, rng, problems)
-        rest = rng.permutation(np.setdiff1d(labels.labelled, first))
-        parts = np.array_split(rest, max(min(int(1 / share), len(labels.labelled) // max(len(first), 1)) - 1, 1))
+        rest, size = rng.permutation(np.setdiff1d(labels.labelled, first)), len(first)
+        if not size:
+            return (first,)
+        parts = [rest[start : start + size] for start in range(0, (int(1 / share) - 1) * size, size)]
         middle = np.nanmean(labels.values, axis=0)
 
         def leaves_enough(part: np.ndarray) -> bool:
