@@ -195,6 +195,13 @@ def _chosen(
     else:
         judges, folds = search.calibrating, search.reserved
         answerer = honest.calibrated_by(judges, task)
+        if len(search.given) and _contradicts(answerer, search.given, judges, task):
+            search.notes.append(
+                "val: the given nodes are predicted worse than training labels that were held back, so they alone "
+                "calibrate"
+            )
+            judges, folds = search.given, (search.given,)
+            answerer = honest.calibrated_by(judges, task, len(trials))
     if not (search.progress.interrupted or problem.parameters["refit"]):
         answerer = with_all_labels(answerer, trials, search)
     if not search.effort.large:
@@ -210,6 +217,17 @@ def _chosen(
         )
     answer = answerer.calibrated(answerer(task))[task.val]
     return search, answerer, outcome.loss_and_score(answer, task.labels[task.val])
+
+
+def _contradicts(answerer: Answerer, given: np.ndarray, judges: np.ndarray, task: NodeTask) -> bool:
+    """Whether labels of the given nodes are less probable than those that calibrated, by more than two standard errors:
+    then these are of another kind."""
+    answer = answerer.calibrated(answerer(task))
+    losses = [
+        -answerer.outcome.label_log_prob(answer[nodes], task.labels[nodes]) for nodes in (given, np.unique(judges))
+    ]
+    error = math.sqrt(sum(float(one.var()) / len(one) for one in losses))
+    return bool(losses[0].mean() - losses[1].mean() > 2 * error)
 
 
 def _trained_on_all(

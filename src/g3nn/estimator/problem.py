@@ -37,7 +37,7 @@ from g3nn.graph.outcomes.labels import raw_labels
 from g3nn.graph.outcomes.warps import best_warps
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import Form
-from g3nn.graph.weights import label_weights, weights_by_shares
+from g3nn.graph.weights import label_weights, weights_by_shares, without_weightless
 from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
@@ -212,11 +212,11 @@ def read_problem(
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             chosen = _given_to_validate(given, outcome, labels, problems)
-            folds = divided(outcome, labels, chosen, parameters["validation"], random, problems)
             classes = parameters.get("class_weight")
             if classes is not None or given.weights is not None:
-                val = chosen if len(chosen) else folds[0]
-                weights = label_weights(classes, given.weights, given.nodes, labels, val, outcome, problems)
+                weights = label_weights(classes, given.weights, given.nodes, labels, chosen, outcome, problems)
+                labels = without_weightless(labels, weights, chosen)
+            folds = divided(outcome, labels, chosen, parameters["validation"], random, problems)
             if given.X is None and not edges.pairs.size:
                 problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()

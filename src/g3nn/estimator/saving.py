@@ -378,10 +378,15 @@ def _unpacked(value: Any, arrays: Arrays) -> Any:
 
 
 def _task(val: np.ndarray, unit: np.ndarray | None, rest: Json) -> NodeTask:
-    task = NodeTask.build(val=val if len(val) else None, **rest)
-    if unit is not None and not np.isin(unit, np.arange(task.num_nodes)).all():
-        raise ValueError(f"a unit by nodes that are not among {task.num_nodes}")
-    return replace(task, unit=unit)
+    if unit is None:
+        return NodeTask.build(val=val if len(val) else None, **rest)
+    # Where folds took turns, values need not differ among those that were left to train on in the end.
+    task = NodeTask.build(val=None, **rest | {"train": unit})
+    split = {"train": rest["train"], "val": val}
+    for name, nodes in split.items():
+        if not np.isin(nodes, unit).all():
+            raise ValueError(f"{name} nodes whose labels are not known")
+    return replace(task, **split, unit=unit)
 
 
 def _maker(kind: str) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.special import chdtrc, xlogy
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import to_numpy
-from g3nn.graph.outcomes import Labels, Outcome
+from g3nn.graph.outcomes import Labels, Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import quoted
 
 BALANCED = "balanced"
@@ -71,6 +72,16 @@ def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: 
     if not (np.isfinite(values).all() and (values > 0).all()):
         problems.add("class_weight", repr(dict(class_weight)), "weights above 0")
     return values
+
+
+def without_weightless(labels: Labels, weights: np.ndarray | None, val: np.ndarray) -> Labels:
+    """Labels that do not count are not known, unless they are to validate on, or are all that there are of a class."""
+    if weights is None:
+        return labels
+    hidden = np.setdiff1d(labels.labelled[weights[labels.labelled] == 0], val)
+    if labels.values.ndim == 1:
+        hidden = hidden[np.isin(labels.values[hidden], np.delete(labels.values, hidden))]
+    return replace(labels, values=without_labels_of(labels.values, hidden))
 
 
 def repeated(nodes: np.ndarray, weights: np.ndarray | None, among: np.ndarray | None = None) -> np.ndarray:

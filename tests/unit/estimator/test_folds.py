@@ -240,10 +240,45 @@ class TestOtherOutcomes:
         np.testing.assert_array_equal(again.predict(), fitted.predict())
         np.testing.assert_array_equal(again.predict_interval(), fitted.predict_interval())
 
+    def test_tags_that_are_constant_outside_the_folds_are_loaded(self, tmp_path):
+        rng = np.random.default_rng(0)
+        X, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(2, 500))
+        y = np.full((200, 3), np.nan)
+        y[:25] = rng.integers(2, size=(25, 3))
+        y[5:25, 2], y[:5, 2] = np.nan, [0, 1, 1, 1, 0]
+        fitted = g3nn.G3NNClassifier(effort="quick", epochs=5, ensemble=5, device="cpu")
+        fitted.fit(X, y, edges[:, edges[0] != edges[1]])
+        fitted.save(tmp_path / "model")
+        np.testing.assert_array_equal(load_model(tmp_path / "model").predict_proba(), fitted.predict_proba())
+
     def test_edges_may_have_weights(self, graph):
         weights = np.random.default_rng(0).uniform(0.5, 2, graph.edges.shape[1])
         fitted = panel(ensemble=3).fit(graph.X, graph.y, graph.edges, weights=weights)
         assert np.isfinite(fitted.predict_proba()).all()
+
+
+class TestContradicted:
+    """Given validation nodes that are unlike the training labels calibrate alone."""
+
+    @pytest.mark.parametrize("enough", [2, 99])
+    def test_sets_hold_the_truth_among_nodes_like_those_that_were_given(self, monkeypatch, enough):
+        monkeypatch.setattr("g3nn.estimator.problem._ENOUGH", enough)
+        rng = np.random.default_rng(0)
+        truth = rng.integers(2, size=400)
+        noise = np.where(np.arange(400) < 120, 0.3, 3.0)
+        X = np.stack([2 * truth - 1 + noise * rng.normal(size=400), rng.normal(size=400)], axis=1)
+        y, val = np.where(np.arange(400) < 180, truth, -1), np.arange(120, 180)
+        edges = np.stack([np.arange(399), np.arange(1, 400)])
+        with pytest.warns(g3nn.G3NNWarning, match="val: the given nodes are predicted worse"):
+            fitted = panel(ensemble=5, label_noise=False).fit(X, y, edges, val=val)
+        sets = fitted.predict_set(0.1)[180:]
+        assert sets[np.arange(220), truth[180:]].mean() > 0.85
+
+    def test_alike_nodes_do_not(self, graph, monkeypatch):
+        monkeypatch.setattr("g3nn.estimator.problem._ENOUGH", 2)
+        monkeypatch.setattr(reserved, "_ENOUGH_HONEST", 0.1)
+        fitted = panel(ensemble=5).fit(graph.X, graph.y, graph.edges, val=graph.val)
+        assert not any("predicted worse" in note for note in fitted.notes_)
 
 
 class TestShares:

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from g3nn.base.errors import InputError, Problems
-from g3nn.estimator import load_model
+from g3nn.estimator import G3NNClassifier, load_model
 from g3nn.graph.outcomes import OUTCOMES, Classes, Labels
-from g3nn.graph.weights import label_weights, repeated
+from g3nn.graph.weights import label_weights, repeated, without_weightless
 from g3nn.model.generative import ModelSpec
 from g3nn.model.inputs import Inputs
 from g3nn.model.objective import Objective
@@ -104,3 +104,26 @@ def test_balanced_weights_find_a_rare_class(make_graph, quick, tmp_path):
     assert recall[1] > recall[0] + 0.2
     balanced.save(tmp_path / "model")
     assert load_model(tmp_path / "model").class_weight == {0: 8.0}
+
+
+def test_labels_that_do_not_count_are_not_known():
+    """Unless they validate, or are all that there are of a class."""
+    labels = Classes.read(np.array([0, 0, 1, 1, 2, 2, -1]), 7, Problems())
+    weights = np.array([1.0, 0, 0, 1, 0, 0, 1])
+    assert without_weightless(labels, weights, np.array([1])).labelled.tolist() == [0, 1, 3, 4, 5]
+    assert without_weightless(labels, None, np.array([1])) is labels
+
+
+@pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
+def test_a_label_without_weight_makes_no_difference(graph):
+    weights = np.ones(len(graph.y))
+    labelled = np.flatnonzero(graph.y >= 0)
+    weights[labelled[::2]] = 0
+    wrong = np.where(weights == 0, (graph.truth + 1) % 3, graph.y)
+    answers = [
+        G3NNClassifier(effort="quick", epochs=5, ensemble=3, device="cpu", label_noise=False)
+        .fit(graph.X, y, graph.edges, sample_weight=weights)
+        .predict_proba()
+        for y in (graph.y, np.where(graph.y < 0, -1, wrong))
+    ]
+    np.testing.assert_array_equal(*answers)

@@ -22,6 +22,9 @@ _KNOTS = 12
 _FEWEST, _MOST, _FOLDS = 20, 2000, 3
 """With fewer labels nothing is chosen; of more, some are looked at; and in how many folds."""
 
+_FEWEST_SIGNS = 6
+"""Fewer values do not show that none is negative."""
+
 _WIDE, _COMPONENTS = 100, 32
 """More features than that are reduced before they predict values."""
 
@@ -70,7 +73,8 @@ class Warp:
             made, _ = warp.apply(torch.from_numpy(values))
             ends = torch.stack([made.min() - made.std(), made.max() + made.std()])
             low, high = warp.inverse(ends).tolist()
-        return replace(warp, low=max(low, 0.0) if values.min() >= 0 else low, high=high)
+        never_negative = len(values) >= _FEWEST_SIGNS and values.min() >= 0
+        return replace(warp, low=max(low, 0.0) if never_negative else low, high=high)
 
     def apply(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """g(y) and its derivative. A logarithm takes what is below `low` for that."""
