@@ -143,6 +143,7 @@ def _summary(estimator: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         _columns_key(outcome): fitted.columns.tolist(),
         "train": len(task.train),
         "val": len(task.val),
+        "split": fitted.split,
         "model": estimator.model_,
         "objective": " + ".join(dict.fromkeys(network.objective for network in fitted.answerer.networks)),
         "panel": [_finite(asdict(entry)) for entry in estimator.panel_],
@@ -204,7 +205,7 @@ def _show(summary: dict[str, Any]) -> None:
     outcome = OUTCOMES[summary["outcome"]]
     sizes = f"{summary['nodes']:,} nodes, {summary['edges']:,} edges, {summary['features']:,} features"
     what = f", {len(summary[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
-    print(f"{sizes}{what}; {summary['train']} labels to train on, {summary['val']} to validate on")
+    print(f"{sizes}{what}; {summary['split']}")
     score = summary[f"val_{outcome.score_key}"]
     judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
     print(f"model {summary['model']}, {judged}")

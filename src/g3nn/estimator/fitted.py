@@ -204,6 +204,14 @@ class Fitted:
         p = self.outcome.moments(self.answerer.calibrated(self.answers.at(val)))[0][:, k]
         return threshold(self.columns.tolist()[k], p, self.task.labels[val] == k, asked, share)
 
+    @property
+    def split(self) -> str:
+        """How many labels there were, for what."""
+        train, val = len(self.task.train), len(self.task.val)
+        if np.isin(self.task.val, self.seen).any() and not self.refitted:
+            return f"{train + val:,} labels, {val:,} of them to validate on by turns"
+        return f"{train:,} labels to train on, {val:,} to validate on"
+
     def check_validation(self, problems: Problems) -> None:
         """Record why validation nodes cannot judge the model."""
         if self.refitted or not len(self.task.val):

@@ -231,7 +231,7 @@ class Shown(BaseEstimator):
         facts = {
             "model": fitted.model,
             "graph": f"{task.num_nodes:,} nodes, {task.num_edges:,} edges, {task.num_features:,} features",
-            "labels": f"{len(task.train):,} to train on, {len(task.val):,} to validate on",
+            "labels": fitted.split,
         }
         if len(task.val):
             facts[f"validation {fitted.outcome.score_title}"] = f"{fitted.val_score:.3f}"
