@@ -85,7 +85,7 @@ class JudgedLabels:
         if not self.table.size:
             return bool(self.wrong.mean() >= _LEAST_OUTLYING)
         share, K = 1 - float(np.diag(self.table).mean()), len(self.table)
-        if share - 2 * share_error(share, len(self.nodes)) < _LEAST_WRONG or 1 - share - share / (K - 1) < _LEAST_GAP:
+        if share - share_error(share, len(self.nodes)) < _LEAST_WRONG or 1 - share - share / (K - 1) < _LEAST_GAP:
             return False
         return skill(self.unseen, self.seen.astype(np.int64), share) >= SKILL
 
