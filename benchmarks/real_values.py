@@ -1,6 +1,6 @@
 """Numbers beside boosted trees on the number and on its logarithm: error, negative answers, and intervals.
 
-    python benchmarks/real_values.py --data FOLDER --splits 2
+    python benchmarks/real_values.py --data FOLDER --splits 2 --json FILE
 
 FOLDER holds counties and films (nodes.parquet and edges.parquet each); without it only drawn values are tried.
 """
@@ -8,6 +8,7 @@ FOLDER holds counties and films (nodes.parquet and edges.parquet each); without 
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,18 +68,22 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--only", nargs="*", help="names of targets")
+    parser.add_argument("--json", type=Path, help="write all figures to FILE")
     arguments = parser.parse_args()
     problems = [drawn()]
     if arguments.data is not None:
         problems += [*counties(arguments.data), *films(arguments.data)]
     print(f"{'target':16}{'model':12}{'R2':>8}{'MAE':>12}{'below 0':>9}{'ends below 0':>14}{'coverage':>10}")
+    records: list[dict[str, object]] = []
     for name, x, edges, y in problems:
         if not arguments.only or name in arguments.only:
             for split in range(arguments.splits):
-                compare(name, x, edges, y, split)
+                records += compare(name, x, edges, y, split)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(records, indent=1) + "\n")
 
 
-def compare(name: str, x: np.ndarray, edges: np.ndarray, y: np.ndarray, seed: int) -> None:
+def compare(name: str, x: np.ndarray, edges: np.ndarray, y: np.ndarray, seed: int) -> Iterator[dict[str, object]]:
     known = np.random.default_rng(seed).permutation(np.flatnonzero(~np.isnan(y)))
     train, test = np.split(known, [round(LABELLED * len(known))])
     given = np.full(len(y), np.nan)
@@ -93,11 +98,13 @@ def compare(name: str, x: np.ndarray, edges: np.ndarray, y: np.ndarray, seed: in
         warnings.simplefilter("ignore")
         model.fit(x, given, edges)
     answers["g3nn"], (low, high) = model.predict()[test], model.predict_interval()[:, test]
-    inside = float(((low <= y[test]) & (y[test] <= high)).mean())
+    intervals = {"ends_below_0": int((low < 0).sum()), "coverage": float(((low <= y[test]) & (y[test] <= high)).mean())}
     for label, answer in answers.items():
-        measured = f"{r2_score(y[test], answer):8.3f}{mean_absolute_error(y[test], answer):12.4g}{(answer < 0).sum():9}"
-        ends = f"{int((low < 0).sum()):14}{inside:10.3f}" if label == "g3nn" else ""
-        print(f"{name:16}{label:12}{measured}{ends}", flush=True)
+        r2, error, below = r2_score(y[test], answer), mean_absolute_error(y[test], answer), int((answer < 0).sum())
+        of_intervals = intervals if label == "g3nn" else {}
+        ends = "{ends_below_0:14}{coverage:10.3f}".format(**intervals) if of_intervals else ""
+        print(f"{name:16}{label:12}{r2:8.3f}{error:12.4g}{below:9}{ends}", flush=True)
+        yield {"target": name, "model": label, "split": seed, "r2": r2, "error": error, "below_0": below, **of_intervals}
 
 
 if __name__ == "__main__":

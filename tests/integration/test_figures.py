@@ -64,6 +64,7 @@ SOURCES: dict[str, list[str]] = {
         "python benchmarks/tags.py --table results/tags.json",
     ],
     "docs/own-data-figures.md": [
+        "results/real_values.json",
         "python benchmarks/classifier.py --table results/classifier.json",
         "python benchmarks/any_graph.py --table results/any_graph.json",
         *2 * ["python benchmarks/calibration.py --table results/calibration.json"],

@@ -76,7 +76,7 @@ def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: 
 
 def without_weightless(labels: Labels, weights: np.ndarray | None, val: np.ndarray) -> Labels:
     """Labels that do not count are not known, unless they are to validate on, or are all that there are of a class."""
-    if weights is None:
+    if weights is None or not weights[labels.labelled].any():
         return labels
     hidden = np.setdiff1d(labels.labelled[weights[labels.labelled] == 0], val)
     if labels.values.ndim == 1:
