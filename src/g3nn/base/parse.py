@@ -29,6 +29,9 @@ SHOWN = 5
 LARGEST = 1e150
 """Squares of larger numbers overflow."""
 
+TYPE_NAMES = ("type", "edge_type", "relation", "predicate")
+"""Names by which a column with the types of edges is recognised."""
+
 NO_EDGES = np.zeros((2, 0), dtype=np.int64)
 
 _AT_A_TIME = 1 << 22
@@ -100,11 +103,12 @@ def is_frame(value: object) -> TypeGuard[IntoDataFrame]:
 
 class Edges(NamedTuple):
     """pairs: (2, E). weights: (E,), None if nothing was said about them. repeats: whether they are how often edges were
-    stated."""
+    stated. types: (E,) names, None if nothing was said about them."""
 
     pairs: np.ndarray
     weights: np.ndarray | None = None
     repeats: bool = False
+    types: np.ndarray | None = None
 
 
 def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.ndarray:
@@ -116,8 +120,8 @@ def read_weighted_edges(
     edges: object, n: int, directed: bool, problems: Problems, weights: object = None, repeats: bool = True
 ) -> Edges:
     """From (2, E), (E, 2), a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a networkx or igraph
-    graph or a data frame; None: no edges. (2, E) int64, each pair once, no self-loop. One warning says what was merged
-    or left out.
+    graph, a data frame, or a mapping from types to any of these; None: no edges. (2, E) int64, each pair once, no
+    self-loop. One warning says what was merged or left out.
 
     weights: one for each pair as given, 0 for no edge; by default those that come with the edges; False: none. Those of
     a repeated pair, and of both directions of an undirected one, add up. repeats: whether without any they are weights.
@@ -154,8 +158,10 @@ def read_weighted_edges(
 
 
 def carried(edges: object, n: int, problems: Problems) -> Edges | None:
-    """The pairs of a scipy adjacency matrix, a networkx or igraph graph or a data frame, and the weights that come with
-    them; None for anything else."""
+    """The pairs of a scipy adjacency matrix, a networkx or igraph graph, a data frame or a mapping of edges by type,
+    and the weights and types that come with them; None for anything else."""
+    if isinstance(edges, Mapping) and not is_frame(edges):
+        return _by_type(edges, n, problems)
     if sp.issparse(edges):
         return _adjacency(edges, n, problems)
     if is_networkx(edges):
@@ -210,6 +216,21 @@ def _adjacency(matrix: Any, n: int, problems: Problems) -> Edges:
     return Edges(pairs, None if (values == 1).all() else values)
 
 
+def _by_type(edges: Mapping[Any, object], n: int, problems: Problems) -> Edges:
+    """One after the other; a tuple of PyG names a type by its middle."""
+    parts = [carried(some, n, problems) or Edges(pair_array("edges", some, problems)) for some in edges.values()]
+    names = [str(name[1] if isinstance(name, tuple) and len(name) == 3 else name) for name in edges]
+    wrong = [name for name, part in zip(names, parts, strict=True) if part.pairs.size and part.pairs.shape[:1] != (2,)]
+    if wrong:
+        problems.add("edges", f"no pairs of nodes for {wrong[0]!r}", "shape (2, E) for each type")
+        return Edges(NO_EDGES)
+    sizes = [part.pairs.size // 2 for part in parts]
+    some = any(part.weights is not None for part in parts)
+    weights = [np.ones(size) if part.weights is None else part.weights for size, part in zip(sizes, parts, strict=True)]
+    pairs = np.concatenate([NO_EDGES, *(part.pairs.reshape(2, -1).astype(np.int64) for part in parts)], axis=1)
+    return Edges(pairs, np.concatenate(weights) if some else None, types=np.repeat(names, sizes))
+
+
 def _networkx(graph: Any, n: int, problems: Problems) -> Edges:
     """Nodes are named by the rows of X, 0..n-1. Weights are the edges' attribute "weight", 1 where it is missing."""
     other = [name for name in graph.nodes if not (isinstance(name, int | np.integer) and 0 <= name < n)]
@@ -235,7 +256,7 @@ def linked(graph: Any) -> tuple[list[tuple[object, object]], list[object] | None
 
 
 def _edge_frame(edges: IntoDataFrame, problems: Problems) -> Edges:
-    """The columns `source`, `target` and, if there is one, `weight`; otherwise the only two columns."""
+    """The columns `source`, `target` and, if there are such, `weight` and `type`; otherwise the only two columns."""
     frame = nw.from_native(edges, eager_only=True)
     named = {"source", "target"} <= set(frame.columns)
     columns = ["source", "target"] if named else frame.columns
@@ -243,7 +264,9 @@ def _edge_frame(edges: IntoDataFrame, problems: Problems) -> Edges:
         problems.add("edges", f"a data frame with columns {frame.columns[:SHOWN]}", "two columns: the ends of an edge")
         return Edges(NO_EDGES)
     pairs = np.stack([frame[name].to_numpy() for name in columns])
-    return Edges(pairs, frame["weight"].to_numpy() if named and "weight" in frame.columns else None)
+    weights = frame["weight"].to_numpy() if named and "weight" in frame.columns else None
+    types = [frame[name].to_numpy() for name in TYPE_NAMES if named and name in frame.columns]
+    return Edges(pairs, weights, types=types[0] if types else None)
 
 
 def merged_edges(

@@ -93,6 +93,8 @@ class GraphEstimator(Shown):
         id: str | None = None,
         ids: bool = True,
         weights: object = None,
+        edge_types: object = None,
+        node_kinds: object = None,
         sample_weight: npt.ArrayLike | None = None,
         warm_start: bool = False,
         track: Tracker | str | None = None,
@@ -112,12 +114,16 @@ class GraphEstimator(Shown):
                the name of a column, empty where the label is unknown.
         weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
+        edge_types: (E,) of the edges as given, names or numbers; or edges may be a mapping from types to edges. By
+               default those that come with a PyG `Data` or in a column called type or relation.
+        node_kinds: (n,) of the nodes, names or numbers. Without edge_types, kinds of both ends are the type of an edge.
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         warm_start: go on from the last fit, on the same graph with other labels, as `update` does.
         track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which records every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         given = Given(X, y, edges, val, bool(self.directed), None, weights, sample_weight, id, ids)
+        given = replace(given, edge_types=edge_types, node_kinds=node_kinds)
         given = take_apart(given, problems, self.table_outcomes())
         outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list(given.notes)
         problem = read_problem(parameters, outcome, given, problems, notes)

@@ -11,7 +11,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges, two_by_two
+from g3nn.base.parse import (
+    NO_EDGES,
+    SHOWN,
+    Edges,
+    Matrix,
+    carried,
+    pair_array,
+    read_edges,
+    read_weighted_edges,
+    two_by_two,
+)
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import Answers, beliefs_about
 from g3nn.estimator.panel import PanelEntry, Trial, judges
@@ -20,6 +30,7 @@ from g3nn.graph.features import FeatureTable, as_kind, read_features
 from g3nn.graph.given import Nodes, asked_of, is_table
 from g3nn.graph.outcomes import COVERAGE, Classes, Outcome, has_label, unlabelled
 from g3nn.graph.rare import Threshold, rare_classes, threshold
+from g3nn.graph.relations import Relations, kinds_of_new, read_relations
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
@@ -148,7 +159,7 @@ class Fitted:
         elif tables.node_columns.id is None and fingerprint(features) == self.key:
             self._check_edges(tuple(asked.edges) if asked.edges.size else None)
             return self.answers
-        new = self._new_nodes(features, Edges(asked.edges, asked.weights))
+        new = self._new_nodes(features, Edges(asked.edges, asked.weights, types=asked.types), asked.kinds)
         if asked.count == len(asked.numbers):
             return new
         return Answers.joined(self.answers, new).at(asked.numbers)
@@ -270,7 +281,8 @@ class Fitted:
         else:
             features = self._read(nodes.X, problems)
         how = (features.num_nodes, self.task.directed, problems)
-        pairs, weights, _ = self._weighted(read_weighted_edges(edges, *how, own, self.repeats))
+        pairs, weights, *_ = self._weighted(read_weighted_edges(edges, *how, own, self.repeats))
+        relations = self._relations(edges, features.num_nodes, problems, nodes.edge_types, nodes.node_kinds, own)
         problems.raise_if_any()
         same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
         if same and known and _equal(weights, self.task.weights):
@@ -279,9 +291,8 @@ class Fitted:
         features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
         none = np.zeros(0, dtype=np.int64)
-        task = self._graph(
-            as_kind(features.matrix, self.task.features), pairs, weights, none, self.task.num_nodes if known else 0
-        )
+        matrix, of_fit = as_kind(features.matrix, self.task.features), self.task.num_nodes if known else 0
+        task = self._graph(matrix, pairs, weights, none, of_fit, relations)
         return answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
     def _structural(self, edges: object) -> Answers:
@@ -318,14 +329,47 @@ class Fitted:
             weights = np.full(edges.pairs.shape[1], 1.0 if self.repeats else self.unit)
         return Edges(edges.pairs, weights / self.unit)
 
-    def _new_nodes(self, features: FeatureTable, edges: object) -> Answers:
+    def _relations(
+        self, edges: object, n: int, problems: Problems, types: object, kinds: object, weights: object
+    ) -> Relations | None:
+        """Those of a graph to be answered, with the types and kinds of the fit."""
+        like = self.task.relations
+        if like is None:
+            return None
+        how: dict[str, Any] = {"types": types, "kinds": kinds, "weights": weights, "like": like}
+        return read_relations(edges, n, self.task.directed, problems, **how)
+
+    def _joining(
+        self, edges: object, own: np.ndarray | None, n: int, kinds: np.ndarray | None, problems: Problems
+    ) -> Relations | None:
+        """The relations of the fit, enlarged by those of new nodes."""
+        like = self.task.relations
+        if like is None:
+            return None
+        given = edges if isinstance(edges, Edges) else carried(edges, n, problems)
+        given = given or Edges(pair_array("edges", edges, problems) if edges is not None else NO_EDGES)
+        if given.types is None and len(like.names) > 1 and len(like.kind_names) == 1 and given.pairs.size:
+            allowed = (
+                f"edges with their types: {', '.join(like.names[:SHOWN])}{', ...' if len(like.names) > SHOWN else ''}"
+            )
+            problems.add("edges", "no types", allowed, "Give a mapping from types to edges, or a column called type.")
+            return None
+        usual = int(np.bincount(like.kinds[self.seen]).argmax()) if len(self.seen) else 0
+        if kinds is None:
+            kinds = kinds_of_new(given.pairs, given.types, like, n, usual)
+        every = np.concatenate([np.array(like.kind_names, dtype=object)[like.kinds], kinds])
+        new = self._relations(tuple(given.pairs), n, problems, given.types, every, own)
+        return None if new is None else like.enlarged(new)
+
+    def _new_nodes(self, features: FeatureTable, edges: object, kinds: np.ndarray | None = None) -> Answers:
         """The fitted graph is enlarged by the new nodes, and the trained replicas answer there. An edge that was in the
         fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
         given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (two_by_two(edges, n), None)
         how = (total, self.task.directed, problems, own, self.repeats)
-        pairs, weights, _ = self._weighted(read_weighted_edges(given, *how))
+        pairs, weights, *_ = self._weighted(read_weighted_edges(given, *how))
+        relations = None if problems.found else self._joining(edges, own, total, kinds, problems)
         if pairs.size and pairs.max() < n:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
             problems.add("edges", "edges among fitted nodes alone", f"edges of the new nodes {n}..{total - 1}", advice)
@@ -342,14 +386,20 @@ class Fitted:
             weights = np.concatenate([self.task.weights, weights])[first]
         table = FeatureTable(self.task.features, self.features).above(features)
         table = table if self.means is None else table.filled(merged, self.means)
-        task = self._graph(table.matrix, merged, weights, self.seen, n)
+        task = self._graph(table.matrix, merged, weights, self.seen, n, relations)
         return self.answerer(task, np.arange(total) >= n).at(np.arange(n, total))
 
     def _graph(
-        self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None, seen: np.ndarray, known: int
+        self,
+        features: Matrix,
+        edges: np.ndarray,
+        weights: np.ndarray | None,
+        seen: np.ndarray,
+        known: int,
+        relations: Relations | None,
     ) -> NodeTask:
         """A graph to be answered, with the labels of the nodes `seen`. The first `known` nodes are those of the fit."""
-        parts = {"features": features, "edges": edges, "weights": weights}
+        parts = {"features": features, "edges": edges, "weights": weights, "relations": relations}
         if self.prior is not None:
             assert self.task.beliefs is not None
             parts["beliefs"] = beliefs_about(self.prior, self.task.beliefs, features, np.arange(known))

@@ -394,14 +394,15 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
 def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     """The same member, trained on the labels of all nodes that the task of the search trains on."""
     if not isinstance(member, Network):
-        part = (search.seen(member.view.name), search.weights)
-        return trial.candidate.train([part], member.view, search.outcome, search.seeds[0]).in_place_of(member)
+        part = (search.seen(member.view.name, around=trial.candidate.neighbours), search.weights)
+        return search.learned(trial.candidate, [part]).in_place_of(member)
     assert isinstance(trial.learned, FitResult)
     epochs = int(np.median(trial.learned.best_epoch))
     share = 1.0 if member.trust is None else member.trust.share
     # As many as are in the mixture now, since how certain they are is theirs.
     plan = trial.candidate.plan(search.common, member.seeds, search.device).for_all_labels(epochs)
-    result = plan.fit(search.seen(member.view.name, member.beliefs, share), search.progress, search.weights)
+    task = search.seen(member.view.name, member.beliefs, share, trial.candidate.neighbours)
+    result = plan.fit(task, search.progress, search.weights)
     sound = [place for place, status in enumerate(result.status) if status != "diverged"]
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")

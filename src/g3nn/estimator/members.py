@@ -23,13 +23,19 @@ from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
 from g3nn.model.inferring import infer_scores
 from g3nn.model.inputs import Inputs
-from g3nn.model.tabular import CrossFitted, Neighbourhood
+from g3nn.model.tabular import CrossFitted, Neighbourhood, Paths
 from g3nn.queries.edge_trust import EdgeTrust, known_classes
 from g3nn.queries.genuine import Evidence
 from g3nn.training.options import LAST
 
 Parameters = Mapping[str, Any]
 """Values by name: options of a model, or parameters of an estimator before they are checked."""
+Surroundings = Neighbourhood | Paths
+"""What makes columns of what a node has around it: of paths of types, where edges have types."""
+
+
+def surroundings_of(task: NodeTask) -> Surroundings:
+    return Neighbourhood.fit(task) if task.relations is None else Paths.fit(task)
 
 
 def beliefs_about(prior: CrossFitted, beliefs: np.ndarray, features: Matrix, known: np.ndarray) -> np.ndarray:
@@ -104,7 +110,7 @@ class Member(ABC):
     mixed. beliefs: whether it sees those of a task as additional columns. trust: how it weights edges, None: all alike.
     infers: whether nodes that training did not know get scores of their own from their edges. held_out: (R, n), which
     nodes of the fitted graph each of its replicas did not learn from, where these are different ones; only these
-    replicas answer for those.
+    replicas answer for those. neighbourhood: what it reads of a node's neighbourhood as columns, None: nothing.
     """
 
     view: FeatureTransform
@@ -116,6 +122,7 @@ class Member(ABC):
     trust: EdgeTrust | None = None
     infers: bool = False
     held_out: np.ndarray | None = None
+    neighbourhood: Surroundings | None = None
     name: ClassVar[str]
     refined: ClassVar[bool] = False
     """Whether nodes that training knew have scores of their own."""
@@ -168,6 +175,8 @@ class Member(ABC):
     def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
         """The task with the features that it reads, and edges with its weights."""
         task = replace(task, features=self.view.apply(task.features))
+        if self.neighbourhood is not None:
+            task = replace(task, features=self.neighbourhood.apply(task))
         task = task if self.trust is None else self.trust.weigh(task, new)
         return with_belief_columns(task, outcome) if self.beliefs else task
 
@@ -255,7 +264,6 @@ class Tabular(Member):
 
     name: str  # type: ignore[misc]
     fitted: CrossFitted
-    neighbourhood: Neighbourhood | None
     whole: CrossFitted | None = None
 
     @property
@@ -264,8 +272,6 @@ class Tabular(Member):
 
     def _answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
         columns = task.features
-        if self.neighbourhood is not None:
-            columns = self.neighbourhood.apply(columns, task.edges, task.weights)
         answer = (self.whole or self.fitted).answers(columns)
         for part, nodes in enumerate(() if self.held_out is None else self.held_out):
             answer[nodes] = self.fitted.answers(columns[nodes], part)

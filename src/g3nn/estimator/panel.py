@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import PROPAGATION, SPREADING, Member, Parameters, Propagation, Tabular
+from g3nn.estimator.members import PROPAGATION, SPREADING, Member, Parameters, Propagation, Surroundings, Tabular
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
@@ -20,7 +20,7 @@ from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
 from g3nn.model.priors import PRIORS, LabelPrior
-from g3nn.model.tabular import CrossFitted, Neighbourhood, Part
+from g3nn.model.tabular import CrossFitted, Part
 from g3nn.model.tabular.models import (
     base_rate,
     boosted_trees,
@@ -57,9 +57,10 @@ class Candidate:
     beliefs: whether the network sees those of the task, too, as additional columns. trust: the share of the edges that
     is taken to be genuine.
 
-    Not all candidates are networks. estimator: a model of scikit-learn, of the features of a node alone, or with
-    `neighbours` also of those of its neighbours. asked: whether the caller wants it, whatever it costs. A model
-    that is called "propagation" is belief propagation over labels and false edges.
+    neighbours: whether it reads what a node has around it as additional columns.
+
+    Not all candidates are networks. estimator: a model of scikit-learn. asked: whether the caller wants it, whatever it
+    costs. A model that is called "propagation" is belief propagation over labels and false edges.
     """
 
     model: str | ModelSpec
@@ -89,7 +90,8 @@ class Candidate:
     @property
     def key(self) -> str:
         """What tells candidates of a panel apart."""
-        return repr((self.name, self.objective, sorted(self.options.items()), self.view, self.beliefs, self.trust))
+        how = (self.name, self.objective, sorted(self.options.items()), self.view, self.beliefs, self.trust)
+        return repr((*how, "paths") if self.neighbours and self.is_network else how)
 
     @property
     def price(self) -> float:
@@ -136,19 +138,22 @@ class Candidate:
             if change.keys() <= known and not change.keys() <= self.options.keys()
         ]
 
-    def train(self, parts: Sequence[Part], view: FeatureTransform, outcome: Outcome, seed: int) -> Member:
-        """A candidate that is no network, fitted. parts: tasks with features in this view; each has a replica, and
-        several have validation nodes of their own."""
-        task, neighbourhood, held_out = parts[0][0], None, None
+    def train(
+        self,
+        parts: Sequence[Part],
+        view: FeatureTransform,
+        outcome: Outcome,
+        seed: int,
+        neighbourhood: Surroundings | None = None,
+    ) -> Member:
+        """A candidate that is no network, fitted. parts: tasks with features in this view, or what `neighbourhood`
+        makes of them; each has a replica, and several have validation nodes of their own."""
+        task, held_out = parts[0][0], None
         if len(parts) > 1:
             held_out = np.stack([np.isin(np.arange(task.num_nodes), part.val) for part, _ in parts])
         if self.estimator is None:
             return Propagation(view=view, share=self.trust, seed=seed, held_out=held_out)
-        columns = task.features
-        if self.neighbours:
-            neighbourhood = Neighbourhood.fit(columns, task.edges, task.directed)
-            columns = neighbourhood.apply(columns, task.edges, task.weights)
-        fitted = CrossFitted.apart(self.estimator, columns, parts, outcome, seed)
+        fitted = CrossFitted.apart(self.estimator, task.features, parts, outcome, seed)
         return Tabular(view=view, name=self.name, fitted=fitted, neighbourhood=neighbourhood, held_out=held_out)
 
     def work(self, task: NodeTask) -> float:
@@ -208,6 +213,7 @@ class Trial:
     def entry(self) -> PanelEntry:
         one = self.candidate
         view = one.view + (" + prior" if one.beliefs else "")
+        view += " + paths" if one.neighbours and one.is_network else ""
         view += f", {one.trust:.0%} genuine" if one.trust < 1 else ""
         how = (dict(one.options), self.loss, self.score, self.epochs)
         return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view, simple=one.simple)
@@ -435,6 +441,16 @@ def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     without = [one for one in tried if one.name in POSTERIORS]
     joint = [one for one in tried if one.name not in POSTERIORS]
     return (*(replace(one, beliefs=True) for one in without[:_WITH_BELIEFS]), *joint, *without)
+
+
+_WITH_PATHS = ("mlp", "grand")
+"""Networks that are tried with what a node has around it as columns."""
+
+
+def with_paths(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, and before them some networks that read the paths of types that lead away from a node."""
+    named = {one.name: one for one in reversed(tried)}
+    return (*(replace(named[name], neighbours=True) for name in _WITH_PATHS if name in named), *tried)
 
 
 def using_beliefs(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -29,12 +29,14 @@ from g3nn.estimator.panel import (
     panel_of,
     simple_candidates,
     with_believers,
+    with_paths,
 )
 from g3nn.graph.features import FeatureTable, read_features, structural_features
 from g3nn.graph.given import Given
 from g3nn.graph.outcomes import Labels, Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import raw_labels
 from g3nn.graph.outcomes.warps import best_warps
+from g3nn.graph.relations import Relations, read_relations
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import Form
 from g3nn.graph.weights import label_weights, weights_by_shares, without_weightless
@@ -59,7 +61,7 @@ class FitProblem:
     weights: (n,), how often the label of each node counts. structural: whether features were made from the edges,
     since there were no others. folds: with few labels the validation nodes of the first replica, of the second, and so
     on; `val` is the first. given: validation nodes that the caller chose, on which nothing trains. repeats: whether the
-    weights of edges are how often they were stated.
+    weights of edges are how often they were stated. relations: the types of edges and the kinds of nodes, if any.
     """
 
     parameters: Parameters
@@ -76,6 +78,7 @@ class FitProblem:
     folds: tuple[np.ndarray, ...] = ()
     repeats: bool = False
     given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    relations: Relations | None = None
 
     @property
     def train(self) -> np.ndarray:
@@ -110,7 +113,9 @@ class FitProblem:
         """Networks for the graph that is trained on."""
         nodes, edges = len(self.seen), int(self._inside.sum())
         balance = edges / max(nodes - len(self.train), 1)
-        return _candidates(self.parameters, self.outcome, len(self.labels.names), balance, Problems())
+        tried = _candidates(self.parameters, self.outcome, len(self.labels.names), balance, Problems())
+        several = self.relations is not None and self.parameters["model"] == "auto"
+        return with_paths(tried) if several else tried
 
     @property
     def simple(self) -> tuple[Candidate, ...]:
@@ -167,6 +172,7 @@ class FitProblem:
             directed=self.directed,
             outcome=self.outcome.name,
             weights=False if self.edge_weights is None else self.edge_weights,
+            relations=self.relations,
         )
         if self.outcome.has_scales:
             task = replace(task, warps=best_warps(task.features[task.train], task.labels[task.train]))
@@ -191,6 +197,7 @@ class FitProblem:
             train=np.searchsorted(seen, whole.train),
             val=np.searchsorted(seen, whole.val),
             unit=None if whole.unit is None else np.searchsorted(seen, whole.unit),
+            relations=None if whole.relations is None else whole.relations.within(seen),
         )
 
 
@@ -203,12 +210,13 @@ def read_problem(
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
     n = _count(given, problems) if features is None else features.num_nodes
-    labels, edges, weights = None, None, None
+    labels, edges, weights, relations = None, None, None, None
     chosen = np.zeros(0, dtype=np.int64)
     folds: tuple[np.ndarray, ...] = (chosen,)
     if n:
         pairs = two_by_two(given.edges, n)
         edges = read_weighted_edges(pairs, n, given.directed, problems, given.edge_weights)
+        relations = _relations(given, pairs, n, problems)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             chosen = _given_to_validate(given, outcome, labels, problems)
@@ -234,10 +242,17 @@ def read_problem(
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     how = (labels, folds[0], given.directed, seeds, weights, given.X is None, (), edges.repeats, chosen)
-    problem = FitProblem(parameters, features, edges.pairs, edges.weights, outcome, *how)
+    problem = FitProblem(parameters, features, edges.pairs, edges.weights, outcome, *how, relations)
     if problem.divisible and len(folds) > 1:
         return replace(problem, folds=folds)
     return replace(problem, val=chosen) if len(chosen) else problem
+
+
+def _relations(given: Given, edges: object, n: int, problems: Problems) -> Relations | None:
+    if given.graph is not None and given.graph.relations is not None:
+        return given.graph.relations
+    types, kinds = given.edge_types, given.node_kinds
+    return read_relations(edges, n, given.directed, problems, types=types, kinds=kinds, weights=given.edge_weights)
 
 
 def _count(given: Given, problems: Problems) -> int:

@@ -71,9 +71,8 @@ def _extended(
     member: Member, candidate: Candidate, learned: FitResult | Member | None, search: Search
 ) -> Member | None:
     if not isinstance(learned, FitResult):
-        task = search.seen(candidate.view)
-        parts = search.parts(task) + search.reserved_parts(task)
-        return candidate.train(parts, member.view, search.outcome, search.seeds[0])
+        task = search.seen(candidate.view, around=candidate.neighbours)
+        return search.learned(candidate, search.parts(task) + search.reserved_parts(task))
     task = member.seen(search.task, search.outcome)
     plan = candidate.plan(search.common, search.seeds[len(search.choosing) :], search.device)
     plan = plan.for_all_labels(max(int(np.median(learned.best_epoch)), 1))
@@ -107,9 +106,10 @@ def with_all_labels(answerer: Answerer, trials: Sequence[Trial], search: Search)
     def taught(member: Member) -> Member:
         if not isinstance(member, Tabular) or (member.held_out is None and len(search.given)):
             return member
-        part = (replace(search.seen(member.view.name), train=labelled, val=labelled), search.weights)
+        candidate = trials[member.place].candidate
+        task = search.seen(candidate.view, around=candidate.neighbours)
         try:
-            learned = trials[member.place].candidate.train([part], member.view, search.outcome, search.seeds[0])
+            learned = search.learned(candidate, [(replace(task, train=labelled, val=labelled), search.weights)])
         except (InputError, MemoryError):
             return member  # It has learned from parts of them.
         assert isinstance(learned, Tabular)
@@ -124,6 +124,7 @@ def network_of(candidate: Candidate, result: FitResult, search: Search) -> Netwo
     plan = candidate.plan(search.common, result.seeds, search.device)
     return Network(
         view=search.views[candidate.view],
+        neighbourhood=search.surroundings(candidate.view) if candidate.neighbours else None,
         spec=plan.spec,
         objective=plan.objective_name,
         hyperparameters=plan.hyperparameters(search.task.outcome),

@@ -28,6 +28,7 @@ from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import OUTCOMES, RealOptions, ValueOptions, Warp
 from g3nn.graph.outcomes.labels import name_array
+from g3nn.graph.relations import Relations
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form
@@ -35,7 +36,7 @@ from g3nn.model.generative import POSTERIOR, REGISTRIES, GenerativeModel, ModelS
 from g3nn.model.likelihoods.near import NearValues
 from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas, Sizes
-from g3nn.model.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, Trees
+from g3nn.model.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, PathColumns, Paths, Trees
 from g3nn.model.terms import TERM_NAMES
 from g3nn.queries import GraphAudit
 from g3nn.queries.edge_trust import EdgeTrust
@@ -175,9 +176,9 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values())
+_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, PathColumns, Paths, Trees, *OUTCOMES.own.values())
 _ESTIMATOR = (Answers, Calibration, EdgeTrust, Form, JudgedLabels, PanelEntry, SavedPrior)
-_OTHERS = (ModelSpec, Objective, RealOptions, Scaling, ValueOptions, Warp)
+_OTHERS = (ModelSpec, Objective, RealOptions, Relations, Scaling, ValueOptions, Warp)
 _SAVED_AS: dict[type, str] = {FeatureTransform: "View"}
 """Classes that have another name in the files."""
 _KINDS: dict[str, Callable[..., Any]] = {
@@ -192,12 +193,12 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_LATER = ("warps", "scored", "filled", "repeats", "unit", "whole", "held_back")
+_LATER = ("warps", "scored", "filled", "repeats", "unit", "whole", "held_back", "relations", "neighbourhood")
 """Scales, the classes of conformal scores, which features were missing, whether repeats of edges are weights, the nodes
 whose labels set the unit, what was learned from all labels, and nodes that were answered by a part of it."""
 _NOT_SAVED = ("problem", "trials", "updated")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
-_SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out"))
+_SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out", "neighbourhood"))
 """What all kinds of members have in a record."""
 _FINITE = {
     "Linear": ("coef", "intercept"),

@@ -16,7 +16,14 @@ import scipy.sparse as sp
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, InputError, TrainingError
 from g3nn.estimator.answers import member_weights
 from g3nn.estimator.effort import MODELS, SHORT, Effort
-from g3nn.estimator.members import PROPAGATION, Parameters, with_belief_columns
+from g3nn.estimator.members import (
+    PROPAGATION,
+    Member,
+    Parameters,
+    Surroundings,
+    surroundings_of,
+    with_belief_columns,
+)
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome
@@ -136,8 +143,18 @@ class Search:
         return outcome if self.corrected is None else outcome.with_confusion(self.corrected.table)
 
     @cached_property
-    def _tasks(self) -> dict[tuple[str, bool, float], NodeTask]:
+    def _tasks(self) -> dict[tuple[str, bool, float, bool], NodeTask]:
         return {}
+
+    @cached_property
+    def _around(self) -> dict[str, Surroundings]:
+        return {}
+
+    def surroundings(self, view: str) -> Surroundings:
+        """What makes columns of what nodes have around them, in one view of the features."""
+        if view not in self._around:
+            self._around[view] = surroundings_of(self.seen(view))
+        return self._around[view]
 
     @cached_property
     def trusts(self) -> dict[float, EdgeTrust]:
@@ -151,12 +168,13 @@ class Search:
     def _featureless(self) -> bool:
         return self.featureless or is_identity(self.task.features)
 
-    def seen(self, view: str, beliefs: bool = False, trust: float = 1.0) -> NodeTask:
-        """The task with one view of its features, if that is wanted with beliefs as additional columns, and with edges
-        that count as much as they are believed."""
-        key = view, beliefs, trust
+    def seen(self, view: str, beliefs: bool = False, trust: float = 1.0, around: bool = False) -> NodeTask:
+        """The task with one view of its features, if that is wanted with what is around nodes and with beliefs as
+        additional columns, and with edges that count as much as they are believed."""
+        key = view, beliefs, trust, around
         if key not in self._tasks:
             task = replace(self.task, features=self.views[view].apply(self.task.features))
+            task = replace(task, features=self.surroundings(view).apply(task)) if around else task
             task = with_belief_columns(task, self.outcome) if beliefs else task
             self._tasks[key] = task if trust == 1 else self.trusts[trust].weigh(task)
         return self._tasks[key]
@@ -164,7 +182,8 @@ class Search:
     def sized(self, one: Candidate) -> Candidate:
         """The candidate, in batches if the whole graph does not fit into memory. Raises an error if it cannot be."""
         plan = one.plan(self.common, (0,), self.device)
-        return replace(one, options={**one.options, **self.effort.fitting(plan, self.seen(one.view))})
+        task = self.seen(one.view, around=one.neighbours)
+        return replace(one, options={**one.options, **self.effort.fitting(plan, task)})
 
     def fold(self, seed: int) -> int:
         """Which of the folds the replica with this seed validates on."""
@@ -359,7 +378,7 @@ class Search:
         plan = chosen.plan(self.common, self.seeds, self.device)
         plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
         # The validation loss is recorded, but nothing depends on it.
-        task = self.seen(chosen.view, chosen.beliefs, chosen.trust)
+        task = self.seen(chosen.view, chosen.beliefs, chosen.trust, chosen.neighbours)
         result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
         if not result.trials:
             raise TrainingError(_DIVERGED)
@@ -403,11 +422,11 @@ class Search:
     def _short(self, candidate: Candidate, share: float) -> Trial:
         """One replica for few epochs, until this share of what may be spent is spent."""
         if not candidate.is_network:
-            task = self.seen(candidate.view)
+            task = self.seen(candidate.view, around=candidate.neighbours)
             if candidate.estimator is None and self.others:
                 task = replace(task, train=self._never_validate)
             parts = self.parts(task)
-            learned = candidate.train(parts, self.views[candidate.view], self.outcome, self.seeds[0])
+            learned = self.learned(candidate, parts)
             self.effort.worked += candidate.work(task) * len(parts)
             apart = learned.held_out is not None
             nodes = np.concatenate([part.val for part, _ in parts]) if apart else self.task.val
@@ -423,6 +442,11 @@ class Search:
         stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.effort.seconds is None
         return trial if candidate.simple or (stopped and self.at_once == 1) else replace(trial, learned=None)
 
+    def learned(self, candidate: Candidate, parts: Sequence[Part]) -> Member:
+        """A candidate that is no network, fitted to tasks as it sees them."""
+        around = self.surroundings(candidate.view) if candidate.neighbours else None
+        return candidate.train(parts, self.views[candidate.view], self.outcome, self.seeds[0], around)
+
     def _long(self, candidate: Candidate, seeds: Sequence[int], before: Trial | None) -> Trial:
         """All epochs for these seeds, together with the replicas that have been trained as long before."""
         epochs = int(self.common["epochs"])
@@ -437,7 +461,7 @@ class Search:
         return self._judged(self._known(candidate, FitResult.join([before.learned, trial.learned])))
 
     def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Parameters, share: float = 1.0) -> Trial:
-        task = self.seen(candidate.view, candidate.beliefs, candidate.trust)
+        task = self.seen(candidate.view, candidate.beliefs, candidate.trust, candidate.neighbours)
         plan = candidate.plan(common, seeds, self.device)
         deadline = self.effort.deadline(share)
         result = self._fit(plan, task, deadline)

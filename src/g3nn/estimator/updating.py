@@ -361,7 +361,8 @@ def _gone_on(
     trial = replace(trial, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
     seen = replace(member.seen(task, outcome), val=task.train)
     if isinstance(member, Tabular):
-        again = trial.candidate.train([(seen, weights)], member.view, outcome, fitted.seed).in_place_of(member)
+        how = (member.view, outcome, fitted.seed, member.neighbourhood)
+        again = trial.candidate.train([(seen, weights)], *how).in_place_of(member)
         return again, replace(trial, learned=again)
     if trial.candidate.simple or not isinstance(member, Network):
         return member, trial  # Whenever it is asked, it learns from all labels.

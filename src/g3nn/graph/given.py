@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,13 +33,23 @@ class Nodes:
     So `cross_val_score(G3NNClassifier(), Nodes(X, edges), y)` works: each fit sees the whole graph and the labels of
     its own fold alone, and each prediction answers for the nodes of the other fold.
 
-    X, edges, weights, id: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
+    X, edges, weights, id, edge_types, node_kinds: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the
+    nodes that are meant.
     """
 
     def __init__(
-        self, X: object, edges: object = None, *, directed: bool = False, weights: object = None, id: str | None = None
+        self,
+        X: object,
+        edges: object = None,
+        *,
+        directed: bool = False,
+        weights: object = None,
+        id: str | None = None,
+        edge_types: object = None,
+        node_kinds: object = None,
     ) -> None:
         self.X, self.edges, self.directed, self.weights, self.id = X, edges, directed, weights, id
+        self.edge_types, self.node_kinds = edge_types, node_kinds
         self.num_nodes = _count(X)
         self.index = np.arange(self.num_nodes)
 
@@ -54,7 +65,7 @@ class Nodes:
         """Numbers, a mask or a slice, counted among the nodes that are meant here."""
         if isinstance(key, tuple):  # scikit-learn indexes with [rows, ...]
             key = key[0]
-        chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights, id=self.id)
+        chosen = copy.copy(self)
         chosen.index = np.atleast_1d(self.index[key])
         return chosen
 
@@ -99,6 +110,8 @@ class Given:
     ids: bool = True
     notes: tuple[str, ...] = ()
     graph: TableGraph | None = None
+    edge_types: object = None
+    node_kinds: object = None
 
 
 def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO,)) -> Given:
@@ -113,6 +126,8 @@ def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO
             "directed": given.directed or X.directed,
             "edge_weights": weights,
             "id": given.id or X.id,
+            "edge_types": X.edge_types if given.edge_types is None else given.edge_types,
+            "node_kinds": X.node_kinds if given.node_kinds is None else given.node_kinds,
         }
         given, X = replace(given, X=X.X, edges=X.edges, nodes=X.index, **own), X.X
     if isinstance(X, TableGraph) or is_frame(X) or given.id is not None or isinstance(given.y, str):
@@ -149,6 +164,9 @@ def _given_by_pyg(data: Data, given: Given, problems: Problems) -> Given:
     notes = notes_on(data, given.directed, weights)
     weights = pyg.edge_weights(data, given.directed)[0] if weights is None else weights
     parts = {"X": data.get("x"), "y": labels, "edges": tuple(data.edge_index)}
+    for name, own in (("edge_types", "edge_type"), ("node_kinds", "node_type")):
+        if getattr(given, name) is None and data.get(own) is not None:
+            parts[name] = to_numpy(data[own])
     return replace(given, **parts, val=val, edge_weights=weights, notes=notes)
 
 

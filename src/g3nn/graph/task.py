@@ -14,6 +14,7 @@ from g3nn.base.options import pick
 from g3nn.base.parse import Matrix, feature_matrix, node_indices, read_weighted_edges, to_numpy
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 from g3nn.graph.outcomes.warps import Warp
+from g3nn.graph.relations import Relations
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,6 +35,7 @@ class NodeTask:
               outcome in the unit of the training labels; of a training node, without having seen its label.
     warps:    the scale of each column of real values; none: the values as they are.
     unit:     the nodes whose labels set the unit of numbers; None: `train`.
+    relations: the types of the edges and the kinds of the nodes; None: all are alike.
     """
 
     features: Matrix
@@ -51,6 +53,7 @@ class NodeTask:
     beliefs: np.ndarray | None = None
     warps: tuple[Warp, ...] = ()
     unit: np.ndarray | None = None
+    relations: Relations | None = None
 
     def __post_init__(self) -> None:
         """Weights must match the edges, and beliefs the nodes, after every change too."""
@@ -125,6 +128,7 @@ class NodeTask:
         weights: object = None,
         beliefs: object = None,
         warps: tuple[Warp, ...] = (),
+        relations: Relations | None = None,
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E)
         or (E, 2), a list of tuples, a scipy adjacency matrix, a networkx or igraph graph or a data frame.
@@ -146,7 +150,7 @@ class NodeTask:
         problems = Problems()
         matrix = feature_matrix(features, problems)
         n = int(matrix.shape[0])
-        pairs, totals, _ = read_weighted_edges(edges, n, directed, problems, weights)
+        pairs, totals, *_ = read_weighted_edges(edges, n, directed, problems, weights)
         parts = {"train": train, "val": val, "test": test}
         # No validation nodes at all is a choice, an empty list of them a mistake.
         named = {key: value for key, value in parts.items() if value is not None}
@@ -159,7 +163,8 @@ class NodeTask:
         none = np.zeros(0, dtype=np.int64)
         train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
         weights = _relative(totals)
-        return cls(matrix, pairs, y, train, val, test, K, directed, name, setting, outcome, weights, answers, warps)
+        how = (directed, name, setting, outcome, weights, answers, warps, None, relations)
+        return cls(matrix, pairs, y, train, val, test, K, *how)
 
     @classmethod
     def from_pyg(
@@ -213,7 +218,8 @@ class NodeTask:
             edges = self.edges[:, edges]
         elif weights is None and self.weights is not None:
             refuse("weights", "none", "one for each of the other edges of a graph with weights")
-        return replace(self, edges=edges, weights=weights, setting=setting or self.setting)
+        relations = None if self.relations is None else self.relations.among(edges)
+        return replace(self, edges=edges, weights=weights, setting=setting or self.setting, relations=relations)
 
     def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:
         """The same task on the graph without the edges that touch `nodes`."""

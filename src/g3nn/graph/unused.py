@@ -7,10 +7,10 @@ from typing import Any
 import narwhals as nw
 import scipy.sparse as sp
 
-from g3nn.base.parse import is_frame, is_networkx
+from g3nn.base.parse import TYPE_NAMES, is_frame, is_networkx
 from g3nn.graph.outcomes.labels import quoted
 
-_USED = {"source", "target", "weight", "edge_index", "edge_weight"}
+_USED = {"source", "target", "weight", "edge_index", "edge_weight", *TYPE_NAMES}
 
 
 def notes_on(edges: object, directed: bool, weights: object) -> tuple[str, ...]:

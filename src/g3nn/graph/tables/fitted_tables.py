@@ -105,7 +105,8 @@ def numbers_by(ids: pa.Array | None, n: int, argument: str, nodes: object, probl
 class NewNodes:
     """Rows to answer for. With n nodes in the fit, number i < n is one of those and n + j the j-th new one.
 
-    ids, numbers: (m,) of all rows. features: of the new ones. edges: (2, E) numbers. weights: (E,) or None.
+    ids, numbers: (m,) of all rows. features: of the new ones. edges: (2, E) numbers. weights, types: (E,) or None.
+    kinds: (j,) names of those of the new ones, or None.
     content: all columns of the table.
     """
 
@@ -115,6 +116,8 @@ class NewNodes:
     edges: np.ndarray
     weights: np.ndarray | None
     content: pa.Table
+    types: np.ndarray | None = None
+    kinds: np.ndarray | None = None
 
     @property
     def count(self) -> int:

@@ -16,6 +16,7 @@ from g3nn.base.errors import DataError, InputError, Problems, counted, refuse
 from g3nn.base.parse import NO_EDGES
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
+from g3nn.graph.relations import Relations
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
 from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, join, load_edges
 from g3nn.graph.tables.encoders import Category, Text
@@ -151,6 +152,7 @@ class TableGraph:
     test:     labelled nodes to evaluate the answers on.
     notes:    what was unusual about the tables and what was done about it.
     never:    nodes of kinds that never have a label. traps: columns that are seldom meant as they are read.
+    relations: the types of the edges and the kinds of the nodes; None: all are alike.
     """
 
     nodes: NodeTable
@@ -166,6 +168,7 @@ class TableGraph:
     notes: tuple[str, ...] = ()
     never: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     traps: tuple[Trap, ...] = ()
+    relations: Relations | None = None
 
     @property
     def outcome(self) -> str:

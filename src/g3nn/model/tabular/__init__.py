@@ -2,5 +2,6 @@
 
 from g3nn.model.tabular.cross_fit import CrossFitted, FoldModel, Part
 from g3nn.model.tabular.models import NAMED, Linear, Neighbourhood, Trees
+from g3nn.model.tabular.paths import PathColumns, Paths
 
-__all__ = ["NAMED", "CrossFitted", "FoldModel", "Linear", "Neighbourhood", "Part", "Trees"]
+__all__ = ["NAMED", "CrossFitted", "FoldModel", "Linear", "Neighbourhood", "Part", "PathColumns", "Paths", "Trees"]

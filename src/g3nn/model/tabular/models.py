@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from g3nn.base.errors import Problems, any_of
 from g3nn.base.parse import Matrix
 from g3nn.graph.outcomes import Outcome
+from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import neighbour_mean, neighbourhoods
 
 _NARROW = 128
@@ -37,8 +38,9 @@ class Neighbourhood:
     directed: bool = False
 
     @classmethod
-    def fit(cls, features: Matrix, edges: np.ndarray, directed: bool = False, seed: int = 0) -> Neighbourhood:
-        """The basis are the leading singular vectors of these features."""
+    def fit(cls, task: NodeTask, seed: int = 0) -> Neighbourhood:
+        """The basis are the leading singular vectors of the features."""
+        features, edges, directed = task.features, task.edges, task.directed
         n, d = features.shape
         if d <= _NARROW:
             return cls(None, 2, extremes=not sp.issparse(features), directed=directed)
@@ -49,10 +51,11 @@ class Neighbourhood:
         svd = sklearn.decomposition.TruncatedSVD(min(_COMPONENTS, n), random_state=seed).fit(features)
         return cls(svd.components_.T.astype(np.float32), 2, directed=directed)
 
-    def apply(self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None = None) -> Matrix:
+    def apply(self, task: NodeTask) -> Matrix:
         """(n, D): x, its mean over the neighbours, the mean of that over the neighbours and so on, extremes, and
         log(1 + degree); sparse if x is. What a node without neighbours has of them is 0."""
-        n, parts = features.shape[0], [features if self.basis is None else features @ self.basis]
+        features, edges, weights = task.features, task.edges, task.weights
+        n, parts = task.num_nodes, [features if self.basis is None else features @ self.basis]
         mean = neighbour_mean(edges, n, weights)
         for _ in range(self.hops):
             parts.append(mean @ parts[-1])

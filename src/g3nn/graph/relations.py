@@ -1,0 +1,306 @@
+"""Types of edges and kinds of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from g3nn.base.errors import Problems, counted, warn_caller
+from g3nn.base.parse import SHOWN, Edges, carried, decode, distinct, encode, merged_edges, pair_array, to_numpy
+
+MOST_TYPES = 1000
+"""More types than that are names of something else."""
+_APART = 0.05
+"""The ends of a type are different if at most this share of its nodes are at either end."""
+EDGE, BETWEEN = "edge", " to "
+
+
+class Arcs(NamedTuple):
+    """The edges of one type seen from one of their ends: those of a node are a row of `matrix` (n, n)."""
+
+    name: str
+    matrix: sp.csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """The edges of a graph of n nodes by type, and its nodes by kind.
+
+    pairs: (2, M) int64, each pair of nodes once in each type; from source to target where the type is directed, and
+    else i < j. types: (M,), the code of each. names: of the T types. directed: (T,) whether their ends differ.
+    weights: (M,), as how many edges each counts; None: all as one. kinds: (n,), a code for each node. kind_names: what
+    they are called; nodes of one kind need no name.
+    """
+
+    pairs: np.ndarray
+    types: np.ndarray
+    names: tuple[str, ...]
+    directed: np.ndarray
+    weights: np.ndarray | None
+    kinds: np.ndarray
+    kind_names: tuple[str, ...] = ("node",)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.kinds)
+
+    def of(self, type: int) -> Edges:
+        """The edges of one type."""
+        chosen = self.types == type
+        return Edges(self.pairs[:, chosen], None if self.weights is None else self.weights[chosen])
+
+    @cached_property
+    def arcs(self) -> tuple[Arcs, ...]:
+        """Every type in each direction in which it says something else."""
+        return tuple(self._arcs())
+
+    def _arcs(self) -> Iterator[Arcs]:
+        shape = (self.num_nodes, self.num_nodes)
+        for code, name in enumerate(self.names):
+            some = self.of(code)
+            values = np.ones(some.pairs.shape[1]) if some.weights is None else some.weights
+            there = sp.csr_array((values, tuple(some.pairs)), shape=shape)
+            if self.directed[code]:
+                yield Arcs(name, there)
+                yield Arcs(backwards(name), sp.csr_array(there.T))
+            else:
+                yield Arcs(name, sp.csr_array(there + there.T))
+
+    def among(self, edges: np.ndarray) -> Relations:
+        """Those between the ends of some edges (2, E)."""
+        n = self.num_nodes
+        return self._at(np.isin(_pair_codes(self.pairs, n), _pair_codes(edges, n)))
+
+    def _at(self, kept: np.ndarray) -> Relations:
+        weights = None if self.weights is None else self.weights[kept]
+        return replace(self, pairs=self.pairs[:, kept], types=self.types[kept], weights=weights)
+
+    def within(self, nodes: np.ndarray) -> Relations:
+        """Those between some nodes, sorted, with these numbered by their places."""
+        inside = self._at(np.asarray(np.isin(self.pairs, nodes).all(axis=0)))
+        return replace(inside, pairs=np.searchsorted(nodes, inside.pairs), kinds=self.kinds[nodes])
+
+    def enlarged(self, new: Relations) -> Relations:
+        """With the edges of a larger graph, in which these nodes come first."""
+        n = new.num_nodes
+        pairs, types = np.concatenate([self.pairs, new.pairs], axis=1), np.concatenate([self.types, new.types])
+        codes = (types * n + pairs[0]) * n + pairs[1]
+        _, first = np.unique(codes, return_index=True)
+        weights = [np.ones(one.pairs.shape[1]) if one.weights is None else one.weights for one in (self, new)]
+        both = np.concatenate(weights)[first]
+        known = None if self.weights is None and new.weights is None else both
+        return replace(new, pairs=pairs[:, first], types=types[first], weights=known)
+
+    def describe(self) -> str:
+        """In a few words."""
+        types = counted(len(self.names), "type") + " of edges"
+        return types if len(self.kind_names) == 1 else f"{types}, {counted(len(self.kind_names), 'kind')} of nodes"
+
+
+def backwards(name: str) -> str:
+    """A type of arcs, from their targets."""
+    return f"{name} (back)"
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Names by number: `codes` (m,) into `names`."""
+
+    codes: np.ndarray
+    names: tuple[str, ...]
+
+
+def read_codes(argument: str, values: object, count: int, what: str, problems: Problems) -> Codes | None:
+    """Types or kinds, given as names or as whole numbers."""
+    array = to_numpy(values) if not isinstance(values, list | tuple) else np.array(values, dtype=object)
+    if array.shape != (count,):
+        problems.add(argument, f"shape {array.shape}", f"({count},): one for each {what}")
+        return None
+    missing = np.array([value is None or value != value for value in array.tolist()], dtype=bool)
+    if missing.any():
+        given = f"{counted(int(missing.sum()), what)} without one, the first at place {int(missing.argmax())}"
+        problems.add(argument, given, f"a name or a number for each {what}")
+        return None
+    if array.dtype.kind == "f" and not (array % 1 == 0).all():
+        problems.add(argument, f"numbers such as {array[array % 1 != 0][0]}", "names or whole numbers")
+        return None
+    texts = (array.astype(np.int64) if array.dtype.kind == "f" else array).astype(str)
+    names, codes = np.unique(texts, return_inverse=True)
+    if len(names) > MOST_TYPES:
+        shown = ", ".join(map(repr, names[:SHOWN].tolist()))
+        advice = "Is it an id, a time or an amount? Leave it out, or put similar ones together."
+        problems.add(argument, f"{len(names):,} different ones ({shown}, ...)", f"at most {MOST_TYPES}", advice)
+        return None
+    if array.dtype.kind in "iuf":
+        order = np.argsort(names.astype(np.int64), kind="stable")
+        names, codes = names[order], np.argsort(order)[codes]
+    return Codes(codes.astype(np.int64), tuple(names.tolist()))
+
+
+def read_relations(
+    edges: object,
+    n: int,
+    directed: bool,
+    problems: Problems,
+    *,
+    types: object = None,
+    kinds: object = None,
+    weights: object = None,
+    like: Relations | None = None,
+) -> Relations | None:
+    """The relations of a graph, from its edges as they were given; None where neither types nor kinds are.
+
+    types: of the edges, one for each pair as given, by default those that come with the edges, or else the kinds of
+    their ends. kinds: of the n nodes.
+    directed: whether both ends of every type differ; otherwise they do where hardly any node is at either end. like:
+    those of the fit, whose names, kinds and directions hold for other edges as well.
+    """
+    stated = _stated(edges, n, weights, problems)
+    types = stated.types if types is None else types
+    if types is None and kinds is None and like is None:
+        return None
+    of_nodes = _kinds_of(kinds, n, like, problems)
+    count = stated.pairs.shape[1]
+    given = None if types is None else read_codes("edge_types", types, count, "edge", problems)
+    if problems.found or of_nodes is None or (types is not None and given is None):
+        return None
+    given = given or _by_kinds(stated.pairs, of_nodes)
+    if like is not None:
+        given = _recoded("edge_types", given, like.names, problems)
+    if given is None:
+        return None
+    kept = stated.pairs[0] != stated.pairs[1]
+    kept &= True if stated.weights is None else stated.weights > 0
+    pairs, codes = stated.pairs[:, kept], given.codes[kept]
+    values = None if stated.weights is None else stated.weights[kept]
+    ways = _ways(pairs, codes, len(given.names), directed, like)
+    found = [
+        merged_edges(pairs[:, codes == type], None if values is None else values[codes == type], n, bool(way), True)[0]
+        for type, way in enumerate(ways)
+    ]
+    sizes = [one.pairs.shape[1] for one in found]
+    totals = None
+    if any(one.weights is not None for one in found):
+        totals = np.concatenate(
+            [np.ones(size) if one.weights is None else one.weights for one, size in zip(found, sizes, strict=True)]
+        )
+    joined = np.concatenate([np.zeros((2, 0), dtype=np.int64), *(one.pairs for one in found)], axis=1)
+    types_ = np.repeat(np.arange(len(sizes)), sizes)
+    made = Relations(joined, types_, given.names, ways, totals, of_nodes.codes, of_nodes.names)
+    _remark(made, like)
+    return made
+
+
+def _stated(edges: object, n: int, weights: object, problems: Problems) -> Edges:
+    """The pairs as they were given; `read_weighted_edges` has looked at them."""
+    if edges is None:
+        return Edges(np.zeros((2, 0), dtype=np.int64))
+    own = carried(edges, n, problems) or Edges(pair_array("edges", edges, problems))
+    values = own.weights if weights is None else None if weights is False else to_numpy(weights)
+    pairs = own.pairs.astype(np.int64) if own.pairs.size else np.zeros((2, 0), dtype=np.int64)
+    return Edges(pairs, None if values is None else values.astype(np.float64), types=own.types)
+
+
+def kinds_of_new(pairs: np.ndarray, types: np.ndarray | None, like: Relations, n: int, usual: int) -> np.ndarray:
+    """(n - m,) names: of which kind nodes are that join the m of the fit: as others at that end of their edges are, and
+    without edges the `usual` kind."""
+    m, count = like.num_nodes, len(like.kind_names)
+    votes = np.zeros((n - m, count))
+    codes = {name: code for code, name in enumerate(like.names)}
+    for side in (0, 1):
+        for type in range(len(like.names)):
+            kinds = np.bincount(like.kinds[like.of(type).pairs[side]], minlength=count)
+            if not like.directed[type]:
+                kinds = kinds + np.bincount(like.kinds[like.of(type).pairs[1 - side]], minlength=count)
+            here = (
+                slice(None) if types is None else np.array([codes.get(name) == type for name in types.tolist()], bool)
+            )
+            ends = pairs[side, here]
+            ends = ends[ends >= m] - m
+            np.add.at(votes, ends, kinds / max(kinds.sum(), 1))
+    best = np.where(votes.any(axis=1), votes.argmax(axis=1), usual)
+    return np.array(like.kind_names, dtype=object)[best]
+
+
+def _kinds_of(kinds: object, n: int, like: Relations | None, problems: Problems) -> Codes | None:
+    if kinds is None:
+        if like is None:
+            return Codes(np.zeros(n, dtype=np.int64), ("node",))
+        if len(like.kind_names) > 1:
+            problems.add("node_kinds", "nothing", f"a kind for each node, as in the fit: {', '.join(like.kind_names)}")
+            return None
+        return Codes(np.zeros(n, dtype=np.int64), like.kind_names)
+    found = read_codes("node_kinds", kinds, n, "node", problems)
+    return found if found is None or like is None else _recoded("node_kinds", found, like.kind_names, problems)
+
+
+def _recoded(argument: str, found: Codes, known: Sequence[str], problems: Problems) -> Codes | None:
+    """With the numbers that known names have."""
+    strange = [name for name in found.names if name not in known]
+    if strange:
+        shown = ", ".join(map(repr, strange[:SHOWN]))
+        problems.add(
+            argument, f"{shown}{', ...' if len(strange) > SHOWN else ''}", f"those of the fit: {', '.join(known)}"
+        )
+        return None
+    places = np.array([known.index(name) for name in found.names], dtype=np.int64)
+    return Codes(places[found.codes] if len(places) else found.codes, tuple(known))
+
+
+def _by_kinds(pairs: np.ndarray, kinds: Codes) -> Codes:
+    """The kinds of both ends of each edge, whichever comes first."""
+    count = len(kinds.names)
+    codes = _pair_codes(kinds.codes[pairs], count)
+    if count == 1:
+        return Codes(np.zeros(pairs.shape[1], dtype=np.int64), (EDGE,))
+    found = distinct(codes)
+    names = tuple(BETWEEN.join(kinds.names[end] for end in ends) for ends in decode(found, count).T)
+    return Codes(np.searchsorted(found, codes), names)
+
+
+def _pair_codes(pairs: np.ndarray, n: int) -> np.ndarray:
+    return encode(pairs[0], pairs[1], n)
+
+
+def _ways(pairs: np.ndarray, codes: np.ndarray, types: int, directed: bool, like: Relations | None) -> np.ndarray:
+    """(T,): whether the two ends of each type differ."""
+    if like is not None:
+        return like.directed
+    if directed:
+        return np.ones(types, dtype=bool)
+    ways = np.zeros(types, dtype=bool)
+    for type in range(types):
+        source, target = (np.unique(end) for end in pairs[:, codes == type])
+        both = np.intersect1d(source, target, assume_unique=True).size
+        ways[type] = both <= _APART * min(source.size, target.size)
+    return ways
+
+
+def _remark(found: Relations, like: Relations | None) -> None:
+    """Say which edges join other kinds of nodes than nearly all of their type."""
+    count = len(found.kind_names)
+    if count == 1:
+        return
+    for type, name in enumerate(found.names):
+        joined = _pair_codes(found.kinds[found.of(type).pairs], count)
+        usual = joined if like is None else _pair_codes(like.kinds[like.of(type).pairs], count)
+        ends, times = np.unique(usual, return_counts=True)
+        rare = ends[times < 0.01 * times.sum()] if like is None else np.setdiff1d(joined, ends)
+        strange = np.isin(joined, rare)
+        if strange.any():
+            i, j = decode(joined[strange][:1], count)[:, 0]
+            kinds = f"{found.kind_names[i]} and {found.kind_names[j]}"
+            warn_caller(
+                f"edge_types: {counted(int(strange.sum()), 'edge')} of type {name!r} between other kinds of "
+                f"nodes than the others of it, such as {kinds}; used as they are"
+            )
+
+
+def kind_mask(relations: Relations, labelled: np.ndarray) -> np.ndarray:
+    """(n,): the nodes of kinds that have a label."""
+    return np.asarray(np.isin(relations.kinds, np.unique(relations.kinds[labelled])))

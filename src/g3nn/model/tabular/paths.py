@@ -1,0 +1,206 @@
+"""What a node has around it in a graph with several types of edges, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn  # Its parts are imported where they are used: they take long.
+
+from g3nn.base.parse import Matrix
+from g3nn.graph.relations import Relations, kind_mask
+from g3nn.graph.task import NodeTask
+
+_LONGEST, _MOST_PATHS, _MOST_EXTENDED = 3, 128, 48
+"""Steps of a path; paths that become columns; and paths of one length that are extended."""
+_COVERED, _FEWEST = 0.03, 2
+"""A path says something if it leads somewhere from this share of the labelled nodes, and at least from this number."""
+_MOST_ENDS, _COMPONENTS = 256, 32
+"""Where more nodes are at the end of a path, columns are leading singular vectors of the shares."""
+_MOST_ENTRIES = 30_000_000
+"""Entries that the rows of a path may have."""
+_NARROW, _MOST_MEANS = 128, 24
+"""Up to this number of dense features they stay as they are; and of how many paths dense features are averaged."""
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PathColumns:
+    """Columns of one path, which is the names of its arcs.
+
+    ends: nodes of the fit; the share of a node's walks that end at each of them is a column, or with `basis` (ends, r)
+    these shares are multiplied by it. means: whether the mean of the features at its end are columns. scales: of shares
+    and of means.
+    """
+
+    path: Path
+    ends: np.ndarray
+    basis: np.ndarray | None
+    means: bool
+    scales: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Columns of a node: its own features; how many arcs of each type it has, as log(1 + x); and of every path of types
+    up to three steps the mean of the features at its end and the shares of its end nodes, where a walk takes every arc
+    of a node as often as the others of the type. All columns of one kind together have the same size.
+
+    asked: kinds of nodes that have columns, the others have none. arcs: the types that are counted. degrees: the scale
+    of their counts. basis: (d, r), what features are multiplied by before they are averaged; None: they stay.
+    """
+
+    asked: np.ndarray
+    arcs: Path
+    paths: tuple[PathColumns, ...]
+    own: float
+    degrees: float
+    basis: np.ndarray | None
+
+    @classmethod
+    def fit(cls, task: NodeTask, seed: int = 0) -> Paths:
+        relations, features = _relations(task), task.features
+        labelled = np.union1d(task.train, task.val)
+        rows = np.flatnonzero(kind_mask(relations, labelled))
+        chosen = np.isin(rows, labelled)
+        basis = _basis(features, seed)
+        averaged, found, dense = _averaged(features, basis), list[PathColumns](), not sp.issparse(features)
+        steps = _steps(relations)
+        for path, shares in _walks(steps, rows, chosen):
+            means = averaged is not None and not (dense and len(found) >= _MOST_MEANS)
+            means = means and _entries(shares, averaged) <= _MOST_ENTRIES
+            found.append(_columns(path, shares, averaged if means else None, seed))
+        counts = _counts(relations, rows, arcs := tuple(steps))
+        own = _size(features[rows])
+        return cls(np.unique(relations.kinds[rows]), arcs, tuple(found), own, _size(counts), basis)
+
+    def apply(self, task: NodeTask) -> sp.csr_array:
+        """(n, D) float32"""
+        relations = _relations(task)
+        rows = np.flatnonzero(np.isin(relations.kinds, self.asked))
+        steps, averaged = _steps(relations), _averaged(task.features, self.basis)
+        own = sp.csr_array(task.features[rows])
+        parts = [own / self.own, _counts(relations, rows, self.arcs) / self.degrees]
+        known: dict[Path, sp.csr_array] = {(): _start(rows, task.num_nodes)}
+        for one in self.paths:
+            known[one.path] = shares = _walk(one.path, known, steps)
+            if len(one.ends):
+                ends = shares[:, one.ends]
+                parts.append(sp.csr_array(ends if one.basis is None else ends @ one.basis) / one.scales[0])
+            if one.means:
+                assert averaged is not None
+                parts.append(sp.csr_array(shares @ averaged) / one.scales[1])
+        columns = sp.csr_array(sp.hstack(parts), dtype=np.float32)
+        places = sp.csr_array(
+            (np.ones(len(rows), np.float32), (rows, np.arange(len(rows)))), (task.num_nodes, len(rows))
+        )
+        found = sp.csr_array(places @ columns)
+        found.sort_indices()
+        return found
+
+
+def _relations(task: NodeTask) -> Relations:
+    assert task.relations is not None
+    return task.relations
+
+
+def _start(rows: np.ndarray, n: int) -> sp.csr_array:
+    return sp.csr_array((np.ones(len(rows)), (np.arange(len(rows)), rows)), shape=(len(rows), n))
+
+
+def _steps(relations: Relations) -> dict[str, sp.csr_array]:
+    """By type of arc, (n, n) whose rows sum to one, or to zero where a node has none."""
+    found = {}
+    for name, matrix in relations.arcs:
+        total = np.asarray(matrix.sum(axis=1)).ravel()
+        found[name] = sp.csr_array(sp.diags_array(1 / np.where(total > 0, total, 1)) @ matrix)
+    return found
+
+
+def _walk(path: Path, known: Mapping[Path, sp.csr_array], steps: Mapping[str, sp.csr_array]) -> sp.csr_array:
+    """(m, n): where the walks of a path end."""
+    place = next(length for length in range(len(path), -1, -1) if path[:length] in known)
+    shares = known[path[:place]]
+    for name in path[place:]:
+        shares = sp.csr_array(shares @ steps[name]) if name in steps else shares * 0
+    return shares
+
+
+def _walks(
+    steps: Mapping[str, sp.csr_array], rows: np.ndarray, labelled: np.ndarray
+) -> Iterator[tuple[Path, sp.csr_array]]:
+    """The paths that lead somewhere from enough labelled nodes (m,) among the rows (m,), the shortest and best covered
+    first."""
+    size = next(iter(steps.values())).shape[0] if steps else 0
+    last: list[tuple[Path, sp.csr_array]] = [((), _start(rows, size))]
+    count, least = 0, max(_COVERED * labelled.sum(), _FEWEST)
+    for _ in range(_LONGEST):
+        found = list[tuple[float, Path, sp.csr_array]]()
+        for path, shares in last[:_MOST_EXTENDED]:
+            for name, step in steps.items():
+                if _entries(shares, step) > _MOST_ENTRIES:
+                    continue
+                there = sp.csr_array(shares @ step)
+                covered = float((np.diff(there.indptr)[labelled] > 0).sum())
+                if covered >= least:
+                    found.append((covered, (*path, name), there))
+        found.sort(key=lambda one: (-one[0], one[1]))
+        last = [(path, shares) for _, path, shares in found][: _MOST_PATHS - count]
+        count += len(last)
+        yield from last
+        if not last:
+            return
+
+
+def _entries(left: sp.csr_array, right: Matrix) -> float:
+    """At most so many entries has their product."""
+    if not sp.issparse(right):
+        return float(left.shape[0] * right.shape[1])
+    return float(np.diff(right.indptr)[left.indices].sum())
+
+
+def _columns(path: Path, shares: sp.csr_array, averaged: Matrix | None, seed: int) -> PathColumns:
+    ends = np.flatnonzero(np.bincount(shares.indices, minlength=shares.shape[1]) >= _FEWEST)
+    basis, sizes = None, np.ones(2)
+    part: Matrix = shares[:, ends]
+    if len(ends) > _MOST_ENDS:
+        rank = min(_COMPONENTS, part.shape[0] - 1)
+        svd = sklearn.decomposition.TruncatedSVD(rank, random_state=seed).fit(part)
+        basis = svd.components_.T.astype(np.float32)
+        part = part @ basis
+    sizes[0] = _size(part)
+    means = averaged is not None and (there := shares @ averaged).sum() != 0
+    if means:
+        sizes[1] = _size(there)
+    return PathColumns(path, ends, basis, bool(means), sizes)
+
+
+def _basis(features: Matrix, seed: int) -> np.ndarray | None:
+    """Dense features of many columns are reduced."""
+    n, d = features.shape
+    if sp.issparse(features) or d <= _NARROW:
+        return None
+    svd = sklearn.decomposition.TruncatedSVD(min(_COMPONENTS, n - 1), random_state=seed).fit(features)
+    return np.asarray(svd.components_.T, dtype=np.float32)
+
+
+def _averaged(features: Matrix, basis: np.ndarray | None) -> Matrix:
+    return features if basis is None else features @ basis
+
+
+def _counts(relations: Relations, rows: np.ndarray, arcs: Path) -> sp.csr_array:
+    """(m, A): log(1 + the number of arcs of each type)."""
+    matrices = dict(relations.arcs)
+    none = np.zeros(relations.num_nodes)
+    counts = [np.asarray(matrices[name].sum(axis=1)).ravel() if name in matrices else none for name in arcs]
+    return sp.csr_array(np.log1p(np.stack(counts, axis=1)[rows]))
+
+
+def _size(columns: Matrix) -> float:
+    """The root mean square of the lengths of rows; 1 if all are 0."""
+    stored = columns.data if sp.issparse(columns) else columns
+    size = float(np.sqrt(np.square(stored, dtype=np.float64).sum() / max(columns.shape[0], 1)))
+    return size or 1.0
