@@ -23,7 +23,7 @@ from g3nn.base.parse import (
     two_by_two,
 )
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.members import Answers, beliefs_about
+from g3nn.estimator.members import Answers, beliefs_about, surroundings_of
 from g3nn.estimator.panel import PanelEntry, Trial, judges
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.graph.features import FeatureTable, as_kind, read_features
@@ -436,7 +436,10 @@ def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> 
     labelled = np.flatnonzero(has_label(fitted.task.labels))
     task = replace(fitted.task, train=labelled, val=labelled[:0])
     plans = judges(task, quick, fitted.seed, device)
-    return judged_labels(task, fitted.views[0], plans, fitted.seed, progress)[0]
+    task = replace(task, features=fitted.views[0].apply(task.features))
+    if task.relations is not None:
+        task = replace(task, features=surroundings_of(task).apply(task))
+    return judged_labels(task, plans, fitted.seed, progress)[0]
 
 
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:

@@ -254,10 +254,10 @@ def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabe
         return None, search
     plans = judges(task, parameters["effort"] == "quick", search.seeds[0], search.device)
     search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(plans))
-    view = next(iter(search.views.values()))
+    seen = search.seen(next(iter(search.views)), around=task.relations is not None)
     how = (search.seeds[0], search.progress, search.weights, int(search.common["epochs"]))
     try:
-        judged, others = judged_labels(task, view, plans, *how, twice=asked is True)
+        judged, others = judged_labels(seen, plans, *how, twice=asked is True)
     except Interrupted:
         if not (problem.simple and len(problem.val)):
             raise
@@ -332,6 +332,8 @@ def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bo
 def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
     """Whether edges may be doubted. That takes some edges, and pairs without one to compare them with."""
     asked = asked if isinstance(asked, str) else bool(asked)
+    if asked == "auto" and task.relations is not None:
+        return False  # What a false edge of each type is like would have to be known.
     pairs = task.num_nodes * (task.num_nodes - 1) // (1 if task.directed else 2)
     if asked is False or _LEAST_EDGES <= task.num_edges <= _MOST_LINKED * pairs:
         return asked

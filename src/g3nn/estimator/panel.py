@@ -27,6 +27,7 @@ from g3nn.model.tabular.models import (
     check_feature_model,
     estimator_name,
     is_boosted,
+    linear,
     scaled_linear,
 )
 from g3nn.training import FitResult, TrainingOptions
@@ -47,6 +48,8 @@ _LABELS_FOR_TREES, _LABELS_PER_COLUMN = 50, 10
 """With fewer labels in all, or for each class or column of labels, boosted trees learn nothing."""
 _TREES_PRICE, _LINEAR_PRICE, _MOST_COLUMNS = 3.0, 0.05, 500
 """What a label costs for each column and class, and how many columns trees look at."""
+_PENALTIES = (0.1, 1.0)
+"""Of linear models on paths."""
 _USUAL_FEATURES = 10
 """Up to this number the usual penalty suits standardised features."""
 
@@ -341,11 +344,18 @@ def check_candidates(
 
 
 def simple_candidates(
-    outcome: type[Outcome], labels: int, columns: int, features: int, linked: bool, prior: BaseEstimator | None = None
+    outcome: type[Outcome],
+    labels: int,
+    columns: int,
+    features: int,
+    linked: bool,
+    prior: BaseEstimator | None = None,
+    typed: bool = False,
 ) -> tuple[Candidate, ...]:
     """What anyone would try first, the quickest first: the base rate, label propagation, linear models and boosted
     trees, the latter two of a node's own features and also of those of its neighbours. columns: how many classes there
-    are, or columns of labels. prior: an estimator that takes the place of linear models and trees."""
+    are, or columns of labels. prior: an estimator that takes the place of linear models and trees. typed: whether edges
+    have types; the columns of their paths have a common size already."""
     if prior is not None:
         alone = [Candidate(estimator_name(prior), estimator=prior, asked=True)]
     else:
@@ -358,13 +368,21 @@ def simple_candidates(
         if labels >= max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
             alone.append(Candidate("trees", estimator=boosted_trees(outcome)))
     around = [replace(one, model=f"{one.name}-neighbours", neighbours=True) for one in alone] if linked else []
+    if typed and prior is None:
+        paths = [
+            Candidate("linear-neighbours", options={"penalty": one}, estimator=linear(outcome, one, labels))
+            for one in _PENALTIES
+        ]
+        around = [replace(one, neighbours=True) for one in paths] + [one for one in around if one.name != paths[0].name]
     found = [Candidate("base-rate", estimator=base_rate(outcome)), *alone, *around]
     found += [Candidate(SPREADING)] if linked and outcome.exclusive else []
     return tuple(sorted(found, key=lambda one: (not one.asked, one.name.startswith("trees"))))
 
 
 def judges(task: NodeTask, quick: bool, seed: int, device: str) -> list[Plan]:
-    """Plans of those models of the panel that judge labels."""
+    """Plans of those models of the panel that judge labels; where edges have types, of one that reads their paths."""
+    if task.relations is not None:
+        return [Candidate("mlp", "elbo", _WIDE).plan({}, (seed,), device)]
     balance = task.num_edges / max(task.num_nodes - len(task.train), 1)
     listed = {one[0]: Candidate(*one) for one in reversed(panel_of(task.kind, task.num_classes, balance))}
     found = [listed[name].plan({}, (seed,), device) for name in _JUDGES if name in listed]
@@ -443,14 +461,12 @@ def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return (*(replace(one, beliefs=True) for one in without[:_WITH_BELIEFS]), *joint, *without)
 
 
-_WITH_PATHS = ("mlp", "grand")
-"""Networks that are tried with what a node has around it as columns."""
-
-
 def with_paths(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The candidates, and before them some networks that read the paths of types that lead away from a node."""
-    named = {one.name: one for one in reversed(tried)}
-    return (*(replace(named[name], neighbours=True) for name in _WITH_PATHS if name in named), *tried)
+    """As many candidates, the first of which read the paths of types that lead away from a node."""
+    near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.5, "sharpening": 0.3}
+    narrow = {**_WIDE, "dropout": 0.8}
+    paths = [Candidate("mlp", "elbo", _WIDE), Candidate("grand", "elbo", near), Candidate("mlp", "elbo", narrow)]
+    return (*(replace(one, neighbours=True) for one in paths), *tried)[: max(len(tried), 1)]
 
 
 def using_beliefs(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:

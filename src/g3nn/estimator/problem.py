@@ -123,7 +123,7 @@ class FitProblem:
         if self.parameters["model"] != "auto":
             return ()
         how = (len(self.train), len(self.labels.names), self.features.matrix.shape[1], self.edges.size > 0)
-        return simple_candidates(self.outcome, *how, self.prior)
+        return simple_candidates(self.outcome, *how, self.prior, self.relations is not None)
 
     @cached_property
     def seen(self) -> np.ndarray:

@@ -14,7 +14,6 @@ from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import is_known
 from g3nn.graph.task import NodeTask
-from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.channels.confusion import SKILL, fit_confusion, share_error, skill
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
@@ -129,7 +128,6 @@ def rows_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def judged_labels(
     task: NodeTask,
-    view: FeatureTransform,
     plans: Sequence[Plan],
     seed: int,
     progress: Course,
@@ -137,14 +135,15 @@ def judged_labels(
     epochs: int = EPOCHS,
     twice: bool = False,
 ) -> tuple[JudgedLabels, tuple[JudgedLabels, ...]]:
-    """Every label of training and validation nodes, judged by models that `plans` train without it.
+    """Every label of training and validation nodes, judged by models that `plans` train without it. task: with features
+    as these see them.
 
     Where many are wrong, or with `twice`, the second judgement counts, by models trained on what the other labels
     probably are. The latter are returned too, for each fold: all labels but its own, judged without it.
     """
     labelled = np.union1d(task.train, task.val)
     labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
-    task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
+    task = replace(task, labels=labels, test=task.test[:0], beliefs=None)
     short = tuple(plan.for_all_labels(min(epochs, EPOCHS)) for plan in plans)
     by_folds = _ByFolds(short, task, labelled, _folds(len(labelled), seed), progress)
     first = by_folds.once(weights)

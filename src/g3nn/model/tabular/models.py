@@ -90,16 +90,20 @@ def boosted_trees(outcome: type[Outcome]) -> BaseEstimator:
     return _boosted()[outcome.learner](max_leaf_nodes=15, l2_regularization=1.0, max_features=0.3, early_stopping=False)
 
 
-def scaled_linear(outcome: type[Outcome], penalty: float = 1.0, labels: int = 1) -> BaseEstimator:
+def linear(outcome: type[Outcome], penalty: float = 1.0, labels: int = 1) -> BaseEstimator:
     """penalty: of the squares of coefficients, as a multiple of the usual one, beside the summed loss of the labels. Of
     real values it is the least one: up to a thousand times as much is taken, by labels left out one by one."""
     if outcome.learner == "classifier":
-        last = sklearn.linear_model.LogisticRegression(C=1 / penalty, max_iter=_ITERATIONS)
-    elif outcome.of_rates:
+        return sklearn.linear_model.LogisticRegression(C=1 / penalty, max_iter=_ITERATIONS)
+    if outcome.of_rates:
         # Its loss is a mean.
-        last = sklearn.linear_model.PoissonRegressor(alpha=penalty / max(labels, 1), max_iter=_ITERATIONS)
-    else:
-        last = sklearn.linear_model.RidgeCV(alphas=penalty * np.logspace(0, 3, 7))
+        return sklearn.linear_model.PoissonRegressor(alpha=penalty / max(labels, 1), max_iter=_ITERATIONS)
+    return sklearn.linear_model.RidgeCV(alphas=penalty * np.logspace(0, 3, 7))
+
+
+def scaled_linear(outcome: type[Outcome], penalty: float = 1.0, labels: int = 1) -> BaseEstimator:
+    """On standardised columns."""
+    last = linear(outcome, penalty, labels)
     return sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), last)
 
 
