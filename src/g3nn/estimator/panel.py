@@ -466,7 +466,10 @@ def with_paths(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.5, "sharpening": 0.3}
     narrow = {**_WIDE, "dropout": 0.8}
     paths = [Candidate("mlp", "elbo", _WIDE), Candidate("grand", "elbo", near), Candidate("mlp", "elbo", narrow)]
-    return (*(replace(one, neighbours=True) for one in paths), *tried)[: max(len(tried), 1)]
+    first, *others = (replace(one, neighbours=True) for one in paths)
+    spreading = [one for one in tried if one.name == "sbm-appnp"]
+    rest = [one for one in tried if one.name != "sbm-appnp"]
+    return (first, *spreading, *others, *rest)[: max(len(tried), 1)]
 
 
 def using_beliefs(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
