@@ -455,7 +455,8 @@ def _model(spec: ModelSpec, options: Json, seeds: tuple[int, ...], task: NodeTas
     problems.raise_if_any()
     _check_finite(state)
     most = max((array.size for array in state.values()), default=0)
-    model = spec.build(Sizes.of(task, declared), Replicas(seeds, most=most), declared)
+    sizes = Sizes.of(task, {**declared, "batch": options.get("batch", 0)})
+    model = spec.build(sizes, Replicas(seeds, most=most), declared)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
     return model
 

@@ -49,6 +49,20 @@ class Relations:
     def num_nodes(self) -> int:
         return len(self.kinds)
 
+    @property
+    def directions(self) -> tuple[tuple[str, bool], ...]:
+        """The name of each type, and whether it is directed."""
+        return tuple(zip(self.names, map(bool, self.directed), strict=True))
+
+    def ends(self, type: int) -> tuple[np.ndarray, np.ndarray]:
+        """The nodes that an edge of this type may come from, and those that it may lead to: those of kinds that are at
+        these ends. Where the same kind may be at both ends these are all nodes of the kinds at either end."""
+        source, target = (np.unique(self.kinds[end]) for end in self.of(type).pairs)
+        if not self.directed[type] or np.intersect1d(source, target).size:
+            source = target = np.union1d(source, target)
+        first, second = (np.flatnonzero(np.isin(self.kinds, kinds)) for kinds in (source, target))
+        return first, second
+
     def of(self, type: int) -> Edges:
         """The edges of one type."""
         chosen = self.types == type

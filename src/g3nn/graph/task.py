@@ -93,6 +93,16 @@ class NodeTask:
         return outcome.on_scales(self.warps, labels) if self.warps else outcome
 
     @property
+    def by_type(self) -> tuple[NodeTask, ...]:
+        """The task on the edges of each type alone; itself where all are alike."""
+        if self.relations is None:
+            return (self,)
+        return tuple(
+            replace(self, edges=one.pairs, weights=_relative(one.weights), directed=bool(way), relations=None)
+            for way, one in ((way, self.relations.of(type)) for type, way in enumerate(self.relations.directed))
+        )
+
+    @property
     def isolated(self) -> np.ndarray:
         """(n,) booleans: the nodes without edges."""
         return ~np.isin(np.arange(self.num_nodes), self.edges)

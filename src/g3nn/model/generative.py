@@ -17,6 +17,7 @@ from g3nn.graph.outcomes import OUTCOMES, Outcome
 from g3nn.model.channels import CHANNELS, Channel, EdgeChannel, Emission, LabelChannel
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood
+from g3nn.model.likelihoods.base import ByType
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.model.priors import PRIORS, LabelPrior
 from g3nn.model.replicas import Replicas, Sizes
@@ -48,7 +49,7 @@ class GenerativeModel(nn.Module):
     def __init__(
         self,
         posterior: LabelPosterior,
-        likelihood: GraphLikelihood | None = None,
+        likelihood: GraphLikelihood | ByType | None = None,
         prior: LabelPrior | None = None,
         isolated_answer: str = POSTERIOR,
         channels: Sequence[Channel] = (),
@@ -206,10 +207,18 @@ class ModelSpec:
 
     def build(self, sizes: Sizes, replicas: Replicas, options: Mapping[str, object]) -> GenerativeModel:
         """Fresh replicas. Each part takes from `options` those that it declares."""
-        parts: dict[str, Any] = {
-            kind: component(sizes, replicas.within(kind), pick(options, component.Options))
-            for kind, component in self.components().items()
-        }
+        parts: dict[str, Any] = {}
+        for kind, component in self.components().items():
+            scope = replicas.within(kind)
+            own: object = pick(options, component.Options)
+            if kind == "likelihood" and sizes.types:
+                each = [
+                    component(replace(sizes, directed=way, types=()), scope.within(name), own)
+                    for name, way in sizes.types
+                ]
+                parts[kind] = ByType(each)  # type: ignore[arg-type]
+            else:
+                parts[kind] = component(sizes, scope, own)
         if "posterior" not in parts:
             parts["posterior"] = ModulePosterior(sizes, replicas.within("posterior"), self.posterior)  # type: ignore[arg-type]
         channels = [

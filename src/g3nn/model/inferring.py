@@ -48,6 +48,7 @@ def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inpu
     """
     outcome = cast(NormalOutcome, inputs.outcome)
     nodes, likelihood, prior = posterior.nodes, model.likelihood, model.prior
+    assert isinstance(likelihood, GraphLikelihood)
     assert nodes is not None
     assert likelihood is not None
     assert prior is not None

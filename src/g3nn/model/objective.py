@@ -17,11 +17,11 @@ from torch import Tensor
 from g3nn.base.errors import check_name
 from g3nn.base.options import choice, flag, integer, number
 from g3nn.kernels import NodeSums
-from g3nn.model.channels import Emission
+from g3nn.model.channels import EdgeChannel, Emission
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods.base import among_few
-from g3nn.model.pairs import MISSING, OBSERVED, DrawsPairs
+from g3nn.model.likelihoods.base import ByType, GraphLikelihood, among_few
+from g3nn.model.pairs import MISSING, OBSERVED, DrawsPairs, PairSource
 from g3nn.model.replicas import Noise, Replicas, Scalar
 from g3nn.model.terms import TERM_NAMES, Terms, Weights
 
@@ -208,8 +208,29 @@ class Objective:
     def _graph(
         self, model: GenerativeModel, inputs: Inputs, source: DrawsPairs, labels: Tensor, noise: Noise
     ) -> Tensor:
+        """(R,): minus the expected log-probability of the edges, of all types together; their mean over pairs is that
+        of each type, weighted by its share of the edges."""
         likelihood, channel = model.likelihood, model.edge_channel
         assert likelihood is not None
+        if not isinstance(likelihood, ByType):
+            return self._edges(likelihood, channel, inputs, source, labels, noise)
+        assert isinstance(source, PairSource)
+        found, total = labels.new_zeros(labels.shape[0]), sum(own.num_edges for own in source.by_type)
+        for part, own in zip(likelihood.parts, source.by_type, strict=True):
+            assert isinstance(part, GraphLikelihood)
+            share = own.num_edges / total if self.reduction == "mean" else 1.0
+            found = found + share * self._edges(part, channel, own.inputs, own, labels, noise)
+        return found
+
+    def _edges(
+        self,
+        likelihood: GraphLikelihood,
+        channel: EdgeChannel | None,
+        inputs: Inputs,
+        source: DrawsPairs,
+        labels: Tensor,
+        noise: Noise,
+    ) -> Tensor:
         if source.num_edges == 0:
             return labels.new_zeros(labels.shape[0])
         how = "all" if self.pairs == "all" else self.negatives

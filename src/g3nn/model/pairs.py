@@ -41,32 +41,47 @@ class DrawsPairs(Protocol):
 class PairSource:
     """The edges of a graph, and samples of its non-edges.
 
-    isolated_nodes: if "missing", pairs with an isolated node do not count as non-edges and are left out.
+    isolated_nodes: if "missing", pairs with an isolated node do not count as non-edges and are left out. among: (m,)
+    nodes; pairs of others are no non-edges either.
     """
 
-    def __init__(self, inputs: Inputs, isolated_nodes: str = OBSERVED) -> None:
+    def __init__(self, inputs: Inputs, isolated_nodes: str = OBSERVED, among: np.ndarray | None = None) -> None:
         self.n = inputs.n
         self.directed = inputs.task.directed
-        self._inputs = inputs
-        self._nodes: Tensor | None = None
+        self.inputs, self._isolated_nodes = inputs, isolated_nodes
+        self._nodes = None if among is None or len(among) == self.n else torch.from_numpy(among).to(inputs.device)
         """The nodes whose pairs count, None for all of them. `_arcs` and `_free` hold positions in it."""
         if isolated_nodes == MISSING and bool(inputs.isolated.any()):
-            self._nodes = (~inputs.isolated).squeeze(1).nonzero().squeeze(1)
+            linked = (~inputs.isolated).squeeze(1)
+            self._nodes = linked.nonzero().squeeze(1) if self._nodes is None else self._nodes[linked[self._nodes]]
         self._size = self.n if self._nodes is None else int(self._nodes.numel())
 
     @cached_property
     def edges(self) -> Pairs:
-        pattern, weight = self._inputs.edge_pattern
+        pattern, weight = self.inputs.edge_pattern
         return Pairs(pattern.row, pattern.col, present=True, pattern=pattern, weight=weight)
 
     @cached_property
     def _free(self) -> FreePairs:
-        taken = self._inputs.taken
+        taken = self.inputs.taken
         return FreePairs(taken if self._nodes is None else _among(taken, self._nodes))
+
+    @cached_property
+    def by_type(self) -> tuple[PairSource, ...]:
+        """Of each type of edges alone, with non-edges between nodes of the kinds that these join."""
+        relations, found = self.inputs.task.relations, []
+        assert relations is not None
+        for type, task in enumerate(self.inputs.task.by_type):
+            source, target = relations.ends(type)
+            own = replace(self.inputs, task=task)
+            same = np.array_equal(source, target)
+            made = PairSource(own, self._isolated_nodes, source) if same else BetweenKinds(own, source, target)
+            found.append(made)
+        return tuple(found)
 
     @property
     def num_edges(self) -> int:
-        return self._inputs.task.num_edges
+        return self.inputs.task.num_edges
 
     @property
     def num_non_edges(self) -> int:
@@ -109,7 +124,7 @@ class PairSource:
         i, j = (end[noise.integers(end.numel(), count)] for end in self._ends)
         chance = self._chances[0][i] * self._chances[1][j]
         ordered = self._free.contains(i, j) / (chance * len(self._free))
-        return Pairs(*self._nodes_at(i, j), present=False, weight=ordered.to(self._inputs.dtype))
+        return Pairs(*self._nodes_at(i, j), present=False, weight=ordered.to(self.inputs.dtype))
 
     def _nodes_at(self, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
         """The nodes at these positions."""
@@ -118,7 +133,7 @@ class PairSource:
     @cached_property
     def _arcs(self) -> Tensor:
         """(2, A): both directions of every edge, unless it is directed."""
-        arcs = self._inputs.arcs
+        arcs = self.inputs.arcs
         return arcs if self._nodes is None else torch.searchsorted(self._nodes, arcs)
 
     @cached_property
@@ -140,6 +155,42 @@ class PairSource:
         i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
         once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
         return Pairs(*self._nodes_at(i[once], j[once]), present=False)
+
+
+class BetweenKinds(PairSource):
+    """Edges from nodes of some kinds to nodes of others, and pairs of such nodes without one. Sampled pairs are any; an
+    edge among them has weight 0, and the others weigh so much more."""
+
+    def __init__(self, inputs: Inputs, source: np.ndarray, target: np.ndarray) -> None:
+        super().__init__(inputs)
+        self._source, self._target = (torch.from_numpy(end).to(inputs.device) for end in (source, target))
+
+    @property
+    def num_non_edges(self) -> int:
+        return self._source.numel() * self._target.numel() - self.num_edges
+
+    def sample_non_edges(self, noise: Noise, count: int) -> Pairs:
+        return self._of_source_and_target(
+            noise.integers(self._source.numel(), count), noise.integers(self._target.numel(), count)
+        )
+
+    def sample_uniform(self, noise: Noise, count: int) -> Pairs:
+        return replace(self.sample_non_edges(noise, count), weight=None)
+
+    def sample_by_degree(self, noise: Noise, count: int) -> Pairs:
+        return self.sample_non_edges(noise, count)
+
+    @cached_property
+    def all_non_edges(self) -> Pairs:
+        i, j = torch.cartesian_prod(self._source, self._target).unbind(1)
+        free = self._free.contains(i, j)
+        return Pairs(i[free], j[free], present=False)
+
+    def _of_source_and_target(self, source: Tensor, target: Tensor) -> Pairs:
+        i, j = self._source[source], self._target[target]
+        every = self._source.numel() * self._target.numel()
+        weight = self._free.contains(i, j) * (every / max(self.num_non_edges, 1))
+        return Pairs(i, j, present=False, weight=weight.to(self.inputs.dtype))
 
 
 def _numbers(noise: Noise, high: int, count: int) -> Tensor:

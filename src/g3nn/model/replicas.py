@@ -34,7 +34,8 @@ _FURTHER_PAGES = 1 << 40
 class Sizes:
     """What a component must know about the task: d features, K classes (or T numbers), whether edges are directed.
 
-    kind: the outcome, by default classes. nodes: n, for posteriors with parameters for each node.
+    kind: the outcome, by default classes. nodes: n, for posteriors with parameters for each node. types: by type of
+    edges, if there are several, whether they are directed.
     """
 
     features: int
@@ -42,11 +43,15 @@ class Sizes:
     directed: bool = False
     kind: Outcome | None = None
     nodes: int = 0
+    types: tuple[tuple[str, bool], ...] = ()
 
     @classmethod
     def of(cls, task: NodeTask, options: Mapping[str, object] | None = None) -> Sizes:
         """The sizes of a task; `options` may contain those of its outcome."""
-        return cls(task.num_features, task.num_classes, task.directed, task.outcome_model(options), task.num_nodes)
+        batched = options is not None and bool(options.get("batch"))  # There edges are drawn whatever their type.
+        types = () if task.relations is None or batched else task.relations.directions
+        outcome = task.outcome_model(options)
+        return cls(task.num_features, task.num_classes, task.directed, outcome, task.num_nodes, types)
 
     @property
     def outcome(self) -> Outcome:

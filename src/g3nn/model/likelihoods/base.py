@@ -126,6 +126,21 @@ class GraphLikelihood(Component[Declared], ABC):
         return matrix if self.sizes.directed else (matrix + matrix.transpose(1, 2)) / 2
 
 
+class ByType(nn.Module):
+    """A likelihood of its own for the edges of each type: p(G | X, Y) = prod_r p(G_r | X, Y), where the types of edges
+    between two nodes are independent given what these are."""
+
+    def __init__(self, parts: list[GraphLikelihood]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    @property
+    def expectation(self) -> str:
+        first = self.parts[0]
+        assert isinstance(first, GraphLikelihood)
+        return first.expectation
+
+
 class ClassLikelihood(GraphLikelihood[Declared]):
     """A likelihood for classes: it states the log-odds of an edge for each of the K x K labels of the two ends."""
 

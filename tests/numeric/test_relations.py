@@ -1,0 +1,125 @@
+"""The bound of a graph with types of edges and kinds of nodes, by enumerating every labelling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small_graph import CLASSES, HIDDEN, NODES, OBSERVED, labellings
+
+from g3nn.base.errors import Problems
+from g3nn.graph.relations import read_relations
+from g3nn.model.generative import ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import BetweenKinds, PairSource
+from g3nn.model.replicas import Noise, Replicas, Sizes
+
+EXACT = Objective.elbo(reduction="sum", pairs="all")
+PAIRS = np.array([[0, 1, 3, 0, 1, 2, 3], [1, 2, 0, 4, 4, 5, 5]])
+TYPES = ["cites", "cites", "cites", "in", "in", "in", "in"]
+KINDS = ["paper"] * 4 + ["venue"] * 2
+
+
+@pytest.fixture
+def typed(task):
+    """Papers 0 to 3, which cite each other, and venues 4 and 5, which they appear in."""
+    relations = read_relations(tuple(PAIRS), NODES, False, Problems(), types=TYPES, kinds=KINDS)
+    return replace(task, edges=np.sort(PAIRS, axis=0), relations=relations)
+
+
+def made(name, task):
+    model = ModelSpec.parse(name).build(Sizes.of(task), Replicas((3, 4)), {"latent": 2} if "lsm" in name else {})
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.7)
+    return model.double()
+
+
+def log_graph(model, inputs, y):
+    """(R,): log p(G | X, y), pair by pair: of papers unordered pairs cite, and every paper may be in every venue."""
+    hot = torch.nn.functional.one_hot(torch.tensor(y), CLASSES).double().expand(2, -1, -1)
+    total = 0.0
+    cites, within = zip(model.likelihood.parts, inputs.task.by_type, strict=True)
+    for (part, task), possible in (
+        (cites, [(i, j) for i in range(4) for j in range(i + 1, 4)]),
+        (within, [(i, j) for i in range(4) for j in (4, 5)]),
+    ):
+        own = Inputs.of(task, dtype=torch.float64)
+        source, state = PairSource(own), part.node_state(own, None)
+        there = set(map(tuple, task.edges.T.tolist()))
+        for pair in possible:
+            i, j = (torch.tensor([end]) for end in pair)
+            one = replace(source.edges, i=i, j=j, pattern=None, present=pair in there)
+            total = total + part.expected_log_prob(state, hot, one)[:, 0]
+    return total
+
+
+def test_both_types_are_read(typed):
+    relations = typed.relations
+    assert relations.names == ("cites", "in")
+    assert relations.directed.tolist() == [False, True]
+    source = PairSource(Inputs.of(typed, dtype=torch.float64))
+    cites, within = source.by_type
+    assert isinstance(within, BetweenKinds)
+    assert (cites.num_edges, cites.num_non_edges) == (3, 3)
+    assert (within.num_edges, within.num_non_edges) == (4, 4)
+    assert {(0, 5), (1, 5), (2, 4), (3, 4)} == set(zip(*map(torch.Tensor.tolist, pairs_of(within)), strict=True))
+
+
+def pairs_of(source):
+    found = source.all_non_edges
+    return found.i, found.j
+
+
+@pytest.mark.parametrize("name", ["sbm-gcn", "dcsbm-gcn", "lsm-gcn", "blsm-gcn"])
+def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, typed):
+    inputs, model = Inputs.of(typed, dtype=torch.float64), made(name, typed)
+    noise, log_p = Noise(torch.tensor([5, 6]), 0), model.prior.log_prob(inputs, None)
+    log_q = model.posterior.log_prob(inputs, None)
+    joint = torch.stack(
+        [log_graph(model, inputs, y) + sum(log_p[:, i, y[i]] for i in range(NODES)) for y in labellings()]
+    )
+    evidence = joint.logsumexp(0)
+    # Dropout is off, so that q is the one above.
+    model.posterior.log_prob = lambda *_: log_q
+    model.prior.log_joint = lambda *_: (log_p, None)
+    bound = EXACT.terms(model, inputs, PairSource(inputs), noise).bound
+    q = torch.stack([sum(log_q[:, i, y[i]] for i in HIDDEN) for y in labellings()])
+    gap = (q.exp() * (q - (joint - evidence))).sum(0)
+    assert (bound < evidence).all()
+    assert len(OBSERVED) + len(HIDDEN) == NODES
+    torch.testing.assert_close(evidence - bound, gap)
+
+
+def test_samples_between_kinds_are_unbiased(typed):
+    within = PairSource(Inputs.of(typed, dtype=torch.float64)).by_type[1]
+    drawn = within.sample_non_edges(Noise(torch.tensor([1, 2]), 0), 40_000)
+    free = (drawn.weight > 0).double().mean(1)
+    torch.testing.assert_close(free, torch.full((2,), 0.5, dtype=torch.float64), atol=0.01, rtol=0)
+    torch.testing.assert_close(drawn.weight.mean(1), torch.ones(2, dtype=torch.float64), atol=0.02, rtol=0)
+    first = ((drawn.i == 0) & (drawn.j == 5)).double()
+    share = (first * drawn.weight).mean(1)
+    torch.testing.assert_close(share, torch.full((2,), 0.25, dtype=torch.float64), atol=0.01, rtol=0)
+
+
+def test_a_single_type_is_the_graph_without_types(task):
+    """The same likelihood, pairs and parameters, whether the only type has a name or not."""
+    relations = read_relations(tuple(task.edges), NODES, False, Problems(), types=["edge"] * task.num_edges)
+    assert not relations.directed.any()
+    alone, named = (
+        Inputs.of(task, dtype=torch.float64),
+        Inputs.of(replace(task, relations=relations), dtype=torch.float64),
+    )
+    plain, typed = made("blsm-gcn", task), made("blsm-gcn", named.task)
+    typed.likelihood.parts[0].load_state_dict(plain.likelihood.state_dict())
+    typed.posterior.load_state_dict(plain.posterior.state_dict())
+    typed.prior.load_state_dict(plain.prior.state_dict())
+    both = [
+        EXACT.terms(model, inputs, PairSource(inputs), Noise(torch.tensor([5, 6]), 0)).graph
+        for model, inputs in ((plain, alone), (typed, named))
+    ]
+    torch.testing.assert_close(*both)
