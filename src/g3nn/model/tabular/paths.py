@@ -19,8 +19,8 @@ _COVERED, _FEWEST = 0.03, 2
 """A path says something if it leads somewhere from this share of the labelled nodes, and at least from this number."""
 _MOST_ENDS, _COMPONENTS = 256, 32
 """Where more nodes are at the end of a path, columns are leading singular vectors of the shares."""
-_MOST_ENTRIES = 30_000_000
-"""Entries that the rows of a path may have."""
+_MOST_ENTRIES, _MOST_WORK = 30_000_000, 500_000_000
+"""Entries that the rows of a path may have, and products that are summed up in them."""
 _NARROW, _MOST_MEANS = 128, 24
 """Up to this number of dense features they stay as they are; and of how many paths dense features are averaged."""
 
@@ -71,7 +71,7 @@ class Paths:
         steps = _steps(relations)
         for path, shares in _walks(steps, rows, chosen):
             means = averaged is not None and not (dense and len(found) >= _MOST_MEANS)
-            means = means and _entries(shares, averaged) <= _MOST_ENTRIES
+            means = means and _affordable(shares, averaged)
             found.append(_columns(path, shares, averaged if means else None, seed))
         counts = _counts(relations, rows, arcs := tuple(steps))
         own = _size(features[rows])
@@ -141,7 +141,7 @@ def _walks(
         found = list[tuple[float, Path, sp.csr_array]]()
         for path, shares in last[:_MOST_EXTENDED]:
             for name, step in steps.items():
-                if _entries(shares, step) > _MOST_ENTRIES:
+                if not _affordable(shares, step):
                     continue
                 there = sp.csr_array(shares @ step)
                 covered = float((np.diff(there.indptr)[labelled] > 0).sum())
@@ -155,11 +155,12 @@ def _walks(
             return
 
 
-def _entries(left: sp.csr_array, right: Matrix) -> float:
-    """At most so many entries has their product."""
-    if not sp.issparse(right):
-        return float(left.shape[0] * right.shape[1])
-    return float(np.diff(right.indptr)[left.indices].sum())
+def _affordable(left: sp.csr_array, right: Matrix) -> bool:
+    """Whether their product takes neither too long nor too much memory."""
+    work = left.nnz * right.shape[1]
+    if sp.issparse(right):
+        work = int(np.diff(right.indptr)[left.indices].sum())
+    return work <= _MOST_WORK and min(work, left.shape[0] * right.shape[1]) <= _MOST_ENTRIES
 
 
 def _columns(path: Path, shares: sp.csr_array, averaged: Matrix | None, seed: int) -> PathColumns:
