@@ -15,7 +15,7 @@ from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network, beliefs_about
+from g3nn.estimator.members import PATHS, Member, Network, beliefs_about
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.reserved import (
@@ -254,7 +254,7 @@ def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabe
         return None, search
     plans = judges(task, parameters["effort"] == "quick", search.seeds[0], search.device)
     search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(plans))
-    seen = search.seen(next(iter(search.views)), around=task.relations is not None)
+    seen = search.seen(next(iter(search.views)), around="" if task.relations is None else PATHS)
     how = (search.seeds[0], search.progress, search.weights, int(search.common["epochs"]))
     try:
         judged, others = judged_labels(seen, plans, *how, twice=asked is True)

@@ -34,7 +34,13 @@ Surroundings = Neighbourhood | Paths
 """What makes columns of what a node has around it: of paths of types, where edges have types."""
 
 
-def surroundings_of(task: NodeTask) -> Surroundings:
+PATHS, DEGREES = "paths", "degrees"
+"""What is read of it: everything, or the counts of arcs alone."""
+
+
+def surroundings_of(task: NodeTask, what: str = PATHS) -> Surroundings:
+    if what == DEGREES:
+        return Paths.of_degrees(task)
     return Neighbourhood.fit(task) if task.relations is None else Paths.fit(task)
 
 

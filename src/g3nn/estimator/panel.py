@@ -12,7 +12,17 @@ from sklearn.base import BaseEstimator
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import PROPAGATION, SPREADING, Member, Parameters, Propagation, Surroundings, Tabular
+from g3nn.estimator.members import (
+    DEGREES,
+    PATHS,
+    PROPAGATION,
+    SPREADING,
+    Member,
+    Parameters,
+    Propagation,
+    Surroundings,
+    Tabular,
+)
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
@@ -60,7 +70,7 @@ class Candidate:
     beliefs: whether the network sees those of the task, too, as additional columns. trust: the share of the edges that
     is taken to be genuine.
 
-    neighbours: whether it reads what a node has around it as additional columns.
+    neighbours: what it reads of what a node has around it as columns: nothing, "paths" or "degrees".
 
     Not all candidates are networks. estimator: a model of scikit-learn. asked: whether the caller wants it, whatever it
     costs. A model that is called "propagation" is belief propagation over labels and false edges.
@@ -74,7 +84,7 @@ class Candidate:
     beliefs: bool = False
     trust: float = 1.0
     estimator: BaseEstimator | None = None
-    neighbours: bool = False
+    neighbours: str = ""
     asked: bool = False
 
     @property
@@ -94,7 +104,7 @@ class Candidate:
     def key(self) -> str:
         """What tells candidates of a panel apart."""
         how = (self.name, self.objective, sorted(self.options.items()), self.view, self.beliefs, self.trust)
-        return repr((*how, "paths") if self.neighbours and self.is_network else how)
+        return repr((*how, self.neighbours) if self.neighbours and self.is_network else how)
 
     @property
     def price(self) -> float:
@@ -216,7 +226,7 @@ class Trial:
     def entry(self) -> PanelEntry:
         one = self.candidate
         view = one.view + (" + prior" if one.beliefs else "")
-        view += " + paths" if one.neighbours and one.is_network else ""
+        view += f" + {one.neighbours}" if one.neighbours and one.is_network else ""
         view += f", {one.trust:.0%} genuine" if one.trust < 1 else ""
         how = (dict(one.options), self.loss, self.score, self.epochs)
         return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view, simple=one.simple)
@@ -367,13 +377,17 @@ def simple_candidates(
         ]
         if labels >= max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
             alone.append(Candidate("trees", estimator=boosted_trees(outcome)))
-    around = [replace(one, model=f"{one.name}-neighbours", neighbours=True) for one in alone] if linked else []
+    around = [replace(one, model=f"{one.name}-neighbours", neighbours=PATHS) for one in alone] if linked else []
     if typed and prior is None:
         paths = [
             Candidate("linear-neighbours", options={"penalty": one}, estimator=linear(outcome, one, labels))
             for one in _PENALTIES
         ]
-        around = [replace(one, neighbours=True) for one in paths] + [one for one in around if one.name != paths[0].name]
+        degrees = Candidate("linear-degrees", estimator=linear(outcome, 1.0, labels), neighbours=DEGREES)
+        around = [replace(one, neighbours=PATHS) for one in paths] + [
+            one for one in around if one.name != paths[0].name
+        ]
+        around.append(degrees)
     found = [Candidate("base-rate", estimator=base_rate(outcome)), *alone, *around]
     found += [Candidate(SPREADING)] if linked and outcome.exclusive else []
     return tuple(sorted(found, key=lambda one: (not one.asked, one.name.startswith("trees"))))
@@ -466,7 +480,7 @@ def with_paths(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.5, "sharpening": 0.3}
     narrow = {**_WIDE, "dropout": 0.8}
     paths = [Candidate("mlp", "elbo", _WIDE), Candidate("grand", "elbo", near), Candidate("mlp", "elbo", narrow)]
-    first, *others = (replace(one, neighbours=True) for one in paths)
+    first, *others = (replace(one, neighbours=PATHS) for one in paths)
     spreading = [one for one in tried if one.name == "sbm-appnp"]
     rest = [one for one in tried if one.name != "sbm-appnp"]
     return (first, *spreading, *others, *rest)[: max(len(tried), 1)]

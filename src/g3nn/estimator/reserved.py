@@ -124,7 +124,7 @@ def network_of(candidate: Candidate, result: FitResult, search: Search) -> Netwo
     plan = candidate.plan(search.common, result.seeds, search.device)
     return Network(
         view=search.views[candidate.view],
-        neighbourhood=search.surroundings(candidate.view) if candidate.neighbours else None,
+        neighbourhood=search.surroundings(candidate.view, candidate.neighbours),
         spec=plan.spec,
         objective=plan.objective_name,
         hyperparameters=plan.hyperparameters(search.task.outcome),

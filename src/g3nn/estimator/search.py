@@ -143,18 +143,18 @@ class Search:
         return outcome if self.corrected is None else outcome.with_confusion(self.corrected.table)
 
     @cached_property
-    def _tasks(self) -> dict[tuple[str, bool, float, bool], NodeTask]:
+    def _tasks(self) -> dict[tuple[str, bool, float, str], NodeTask]:
         return {}
 
     @cached_property
-    def _around(self) -> dict[str, Surroundings]:
+    def _around(self) -> dict[tuple[str, str], Surroundings]:
         return {}
 
-    def surroundings(self, view: str) -> Surroundings:
+    def surroundings(self, view: str, what: str) -> Surroundings | None:
         """What makes columns of what nodes have around them, in one view of the features."""
-        if view not in self._around:
-            self._around[view] = surroundings_of(self.seen(view))
-        return self._around[view]
+        if what and (view, what) not in self._around:
+            self._around[view, what] = surroundings_of(self.seen(view), what)
+        return self._around.get((view, what))
 
     @cached_property
     def trusts(self) -> dict[float, EdgeTrust]:
@@ -168,13 +168,14 @@ class Search:
     def _featureless(self) -> bool:
         return self.featureless or is_identity(self.task.features)
 
-    def seen(self, view: str, beliefs: bool = False, trust: float = 1.0, around: bool = False) -> NodeTask:
+    def seen(self, view: str, beliefs: bool = False, trust: float = 1.0, around: str = "") -> NodeTask:
         """The task with one view of its features, if that is wanted with what is around nodes and with beliefs as
         additional columns, and with edges that count as much as they are believed."""
         key = view, beliefs, trust, around
         if key not in self._tasks:
             task = replace(self.task, features=self.views[view].apply(self.task.features))
-            task = replace(task, features=self.surroundings(view).apply(task)) if around else task
+            made = self.surroundings(view, around)
+            task = task if made is None else replace(task, features=made.apply(task))
             task = with_belief_columns(task, self.outcome) if beliefs else task
             self._tasks[key] = task if trust == 1 else self.trusts[trust].weigh(task)
         return self._tasks[key]
@@ -444,7 +445,7 @@ class Search:
 
     def learned(self, candidate: Candidate, parts: Sequence[Part]) -> Member:
         """A candidate that is no network, fitted to tasks as it sees them."""
-        around = self.surroundings(candidate.view) if candidate.neighbours else None
+        around = self.surroundings(candidate.view, candidate.neighbours)
         return candidate.train(parts, self.views[candidate.view], self.outcome, self.seeds[0], around)
 
     def _long(self, candidate: Candidate, seeds: Sequence[int], before: Trial | None) -> Trial:

@@ -167,7 +167,8 @@ def read_relations(
     weights: object = None,
     like: Relations | None = None,
 ) -> Relations | None:
-    """The relations of a graph, from its edges as they were given; None where neither types nor kinds are.
+    """The relations of a graph, from its edges as they were given; None where neither types nor kinds are, nor
+    directions, which make one type of all edges.
 
     types: of the edges, one for each pair as given, by default those that come with the edges, or else the kinds of
     their ends. kinds: of the n nodes.
@@ -176,7 +177,7 @@ def read_relations(
     """
     stated = _stated(edges, n, weights, problems)
     types = stated.types if types is None else types
-    if types is None and kinds is None and like is None:
+    if types is None and kinds is None and like is None and not directed:
         return None
     of_nodes = _kinds_of(kinds, n, like, problems)
     count = stated.pairs.shape[1]

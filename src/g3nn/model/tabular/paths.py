@@ -49,8 +49,9 @@ class Paths:
     up to three steps the mean of the features at its end and the shares of its end nodes, where a walk takes every arc
     of a node as often as the others of the type. All columns of one kind together have the same size.
 
-    asked: kinds of nodes that have columns, the others have none. arcs: the types that are counted. degrees: the scale
-    of their counts. basis: (d, r), what features are multiplied by before they are averaged; None: they stay.
+    asked: kinds of nodes that have columns, the others have none. own: the scale of the features, 0 if they are no
+    columns. arcs: the types that are counted. degrees: the scale of their counts. basis: (d, r), what features are
+    multiplied by before they are averaged; None: they stay.
     """
 
     asked: np.ndarray
@@ -59,6 +60,15 @@ class Paths:
     own: float
     degrees: float
     basis: np.ndarray | None
+
+    @classmethod
+    def of_degrees(cls, task: NodeTask) -> Paths:
+        """The counts of arcs alone."""
+        relations = _relations(task)
+        rows = np.flatnonzero(kind_mask(relations, np.union1d(task.train, task.val)))
+        arcs = tuple(arc.name for arc in relations.arcs)
+        asked, size = np.unique(relations.kinds[rows]), _size(_counts(relations, rows, arcs))
+        return cls(asked, arcs, (), 0.0, size, None)
 
     @classmethod
     def fit(cls, task: NodeTask, seed: int = 0) -> Paths:
@@ -82,8 +92,9 @@ class Paths:
         relations = _relations(task)
         rows = np.flatnonzero(np.isin(relations.kinds, self.asked))
         steps, averaged = _steps(relations), _averaged(task.features, self.basis)
-        own = sp.csr_array(task.features[rows])
-        parts = [own / self.own, _counts(relations, rows, self.arcs) / self.degrees]
+        parts = [_counts(relations, rows, self.arcs) / self.degrees]
+        if self.own:
+            parts.append(sp.csr_array(task.features[rows]) / self.own)
         known: dict[Path, sp.csr_array] = {(): _start(rows, task.num_nodes)}
         for one in self.paths:
             known[one.path] = shares = _walk(one.path, known, steps)
