@@ -27,6 +27,7 @@ from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.saving import MODEL
 from g3nn.graph.given import asked_of, is_table
 from g3nn.graph.outcomes import Outcome, has_label, is_known
+from g3nn.graph.relations import Relations
 from g3nn.graph.tables.frames import html_table, native_frame, write_table
 from g3nn.graph.tables.graph import TableGraph
 from g3nn.model.inputs import Features, Inputs
@@ -269,12 +270,12 @@ def write_results(
 
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
-    ids = graph.nodes.ids
+    ids, task = graph.nodes.ids, estimator.task_
     found = audit_or_note(estimator.audit_edges) if audited else None
     with new_folder(out) as folder:
         estimator.save(folder / MODEL)
         write_table(estimator.answer_table(alpha=alpha, keep=keep), folder / "predictions.parquet")
-        write_table(_edges(ids, estimator.task_.edges, found), folder / "edges.parquet")
+        write_table(_edges(ids, task.edges, found, task.relations), folder / "edges.parquet")
         write_table(_labels(ids, estimator), folder / "labels.parquet")
         write_model_report(
             estimator,
@@ -292,13 +293,17 @@ def scores_on_test(estimator: GraphEstimator, graph: TableGraph) -> dict[str, ob
     return estimator.evaluate(graph.test, graph.test_labels) if graph.test.size else None
 
 
-def _edges(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None) -> pa.Table:
-    """One row per edge, the least likely first: source, target, probability, rank (from 1); null without an audit."""
+def _edges(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None, relations: Relations | None) -> pa.Table:
+    """One row per edge, the least likely first: source, target, probability, rank (from 1); null without an audit.
+    Where edges have types, those that join the pair."""
+    rows: dict[str, Any]
     if audit is None:
         nothing = {name: pa.nulls(edges.shape[1], kind) for name, kind in _JUDGED.items()}
         rows = {"source": edges[0], "target": edges[1], **nothing}
     else:
         rows = {name: audit.edges[name] for name in ("source", "target", *_JUDGED)}
+    if relations is not None:
+        rows["type"] = relations.between(np.stack([rows["source"], rows["target"]]))
     return pa.table({**rows, **{end: ids.take(pa.array(rows[end])) for end in ("source", "target")}})
 
 
@@ -324,11 +329,12 @@ _MOST_CELLS = 200_000_000
 
 class Neighbour(NamedTuple):
     """node: its id after a fit with ids, otherwise its number. change: how much lower the answer would be without the
-    edge. exact: always, since the model answers again without it."""
+    edge. exact: always, since the model answers again without it. type: of the edge, if edges have types."""
 
     node: Any
     change: float
     exact: bool = True
+    type: str = ""
 
 
 class Explanation(NamedTuple):
@@ -361,7 +367,8 @@ def _neighbours(fitted: Fitted, node: int) -> list[Neighbour]:
         without = fitted.answerer(task.with_edges(kept), fitted.answers.new).answer[node]
         change = _value(outcome, answer, column) - _value(outcome, without, column)
         near = int(task.edges[:, edge].sum() - node)
-        found.append(Neighbour(near if tables is None else tables.node_ids[near].as_py(), change))
+        type = "" if task.relations is None else task.relations.between(task.edges[:, [edge]])[0]
+        found.append(Neighbour(near if tables is None else tables.node_ids[near].as_py(), change, type=type))
     return sorted(found, key=lambda one: -abs(one.change))
 
 

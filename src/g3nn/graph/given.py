@@ -142,7 +142,7 @@ def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO
 def _given_by_pyg(data: Data, given: Given, problems: Problems) -> Given:
     from g3nn.graph import pyg  # PyG takes long to import.
 
-    pyg.check_kinds(data)
+    several, data = hasattr(data, "edge_types"), pyg.as_one(data)
     for name, value in (("y", given.y), ("edges", given.edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
@@ -150,6 +150,9 @@ def _given_by_pyg(data: Data, given: Given, problems: Problems) -> Given:
         problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
     problems.raise_if_any()
     labels = to_numpy(data.y)
+    if several and labels.dtype.kind in "iu":
+        unknown, labels = labels < 0, labels.astype(object)
+        labels[unknown] = None  # Nodes of other kinds have none.
     train, own_val = data.get("train_mask"), data.get("val_mask")
     if train is not None and labels.ndim in (1, 2):
         seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +86,17 @@ class Relations:
             else:
                 yield Arcs(name, sp.csr_array(there + there.T))
 
+    def between(self, pairs: np.ndarray) -> list[str]:
+        """For each of some pairs (2, P), in either direction, the names of the types that join it."""
+        n = self.num_nodes
+        codes, wanted = _pair_codes(self.pairs, n), _pair_codes(pairs, n)
+        order = np.argsort(codes, kind="stable")
+        first, last = (np.searchsorted(codes[order], wanted, side) for side in ("left", "right"))
+        return [
+            ", ".join(dict.fromkeys(self.names[type] for type in self.types[order[start:stop]]))
+            for start, stop in zip(first, last, strict=True)
+        ]
+
     def among(self, edges: np.ndarray) -> Relations:
         """Those between the ends of some edges (2, E)."""
         n = self.num_nodes
@@ -140,6 +152,8 @@ def read_codes(argument: str, values: object, count: int, what: str, problems: P
         given = f"{counted(int(missing.sum()), what)} without one, the first at place {int(missing.argmax())}"
         problems.add(argument, given, f"a name or a number for each {what}")
         return None
+    if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array.tolist()):
+        array = array.astype(np.float64)
     if array.dtype.kind == "f" and not (array % 1 == 0).all():
         problems.add(argument, f"numbers such as {array[array % 1 != 0][0]}", "names or whole numbers")
         return None
@@ -194,10 +208,14 @@ def read_relations(
     pairs, codes = stated.pairs[:, kept], given.codes[kept]
     values = None if stated.weights is None else stated.weights[kept]
     ways = _ways(pairs, codes, len(given.names), directed, like)
-    found = [
-        merged_edges(pairs[:, codes == type], None if values is None else values[codes == type], n, bool(way), True)[0]
-        for type, way in enumerate(ways)
-    ]
+    found = []
+    for type, way in enumerate(ways):
+        own = pairs[:, codes == type]
+        # Between different ends an edge weighs as much as it was repeated, too.
+        each = values[codes == type] if values is not None else np.ones(own.shape[1]) if way else None
+        one = merged_edges(own, each, n, bool(way), repeats=True)[0]
+        alike = values is None and one.weights is not None and (one.weights == 1).all()
+        found.append(Edges(one.pairs) if alike else one)
     sizes = [one.pairs.shape[1] for one in found]
     totals = None
     if any(one.weights is not None for one in found):

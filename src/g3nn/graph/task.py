@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ from g3nn.graph.outcomes.warps import Warp
 from g3nn.graph.relations import Relations
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +88,14 @@ class NodeTask:
 
     def outcome_model(self, options: Mapping[str, object] | None = None) -> Outcome:
         """The outcome in the unit of the labels that set it, with those of the options that it declares."""
-        labels, own = self.labels[self.train if self.unit is None else self.unit], options or {}
-        outcome = self.kind.of(labels, self.num_classes, pick(own, self.kind.Options))
+        labels = self.labels[self.train if self.unit is None else self.unit]
+        outcome = self.kind.of(labels, self.num_classes, pick(options or {}, self.kind.Options))
         return outcome.on_scales(self.warps, labels) if self.warps else outcome
 
     @property
     def by_type(self) -> tuple[NodeTask, ...]:
-        """The task on the edges of each type alone; itself where all are alike."""
-        if self.relations is None:
-            return (self,)
+        """The task on the edges of each type alone, where edges have types."""
+        assert self.relations is not None
         return tuple(
             replace(self, edges=one.pairs, weights=_relative(one.weights), directed=bool(way), relations=None)
             for way, one in ((way, self.relations.of(type)) for type, way in enumerate(self.relations.directed))
@@ -179,41 +178,27 @@ class NodeTask:
     @classmethod
     def from_pyg(
         cls,
-        data: Data,
+        data: Data | HeteroData,
         *,
         name: str = "custom",
         setting: str = "standard",
         outcome: str = Classes.name,
         weights: object = None,
     ) -> NodeTask:
-        """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and (optionally) test_mask.
-        weights: as in `build`; by default edge_weight or, if it holds one number per edge, edge_attr. Edges whose two
-        directions differ in weight are directed.
+        """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and perhaps test_mask, edge_type and node_type;
+        or from a `HeteroData`. weights: as in `build`; by default edge_weight or edge_attr, if it is one number per
+        edge. Edges whose two directions differ in weight are directed.
         """
         from g3nn.graph import pyg  # PyG takes long to import.
 
-        pyg.check_parts(data)
-        test, directed = data.get("test_mask"), data.is_directed()
-        if weights is None:
-            weights, directed = pyg.edge_weights(data, directed)
-        split = (data.train_mask, data.val_mask, () if test is None else test)
-        how: dict[str, Any] = {"name": name, "setting": setting, "outcome": outcome, "weights": weights}
-        return cls.build(data.x, data.edge_index, data.y, *split, directed=directed, **how)
+        return cls.build(**pyg.parts_of(data, weights), name=name, setting=setting, outcome=outcome)
 
-    def to_pyg(self) -> Data:
-        """A PyG `Data` with dense x, and edge_weight if edges have weights; an undirected edge becomes two arcs, as PyG
-        expects."""
-        import torch
-        from torch_geometric.data import Data  # Here: both take long to import.
+    def to_pyg(self) -> Data | HeteroData:
+        """A PyG `Data` with dense x, and edge_weight if edges have weights; an undirected edge becomes two arcs. Where
+        edges have types or nodes kinds, a `HeteroData`."""
+        from g3nn.graph import pyg
 
-        x = self.features.toarray() if sp.issparse(self.features) else self.features
-        arcs = self.edges if self.directed else np.concatenate([self.edges, self.edges[::-1]], axis=1)
-        nodes, parts = np.arange(self.num_nodes), {"train": self.train, "val": self.val, "test": self.test}
-        masks = {f"{key}_mask": torch.from_numpy(np.isin(nodes, part)) for key, part in parts.items()}
-        if self.weights is not None:
-            masks["edge_weight"] = torch.from_numpy(np.resize(self.weights, arcs.shape[1]).astype(np.float32))
-        y = torch.from_numpy(self.labels)
-        return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(arcs.copy()), y=y, **masks)
+        return pyg.data_of(self) if self.relations is None else pyg.kinds_of(self, self.relations)
 
     def with_edges(
         self, edges: np.ndarray, weights: np.ndarray | None = None, *, setting: str | None = None

@@ -251,7 +251,7 @@ def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, dict[str
     fitted = graph.estimator.fitted_
     word = "feature " if fitted.features is None else ""
     for node, (neighbours, features) in zip(asked.tolist(), graph.estimator.explain(asked, ids=False), strict=True):
-        near = [[int(place[one]), change] for one, change, _ in neighbours if place[one] >= 0]
+        near = [[int(place[one.node]), one.change] for one in neighbours if place[one.node] >= 0]
         own = [] if fitted.structural else [(word + clean(name), value) for name, value in features]
         told[int(place[node])] = {"neighbours": near[:MOST_REASONS], "features": own[:MOST_REASONS]}
     return told

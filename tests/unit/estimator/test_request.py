@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.linear_model import LogisticRegression
-from torch_geometric.data import HeteroData
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
@@ -14,7 +13,6 @@ from g3nn.estimator.fitting import _search
 from g3nn.estimator.problem import fingerprint, read_problem
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.given import Given, take_apart
-from g3nn.graph.task import NodeTask
 from g3nn.training.progress import Course
 
 X = np.eye(8)
@@ -179,13 +177,3 @@ def test_a_fingerprint_tells_features_apart():
     assert len(keys) == 4
     for same in (X.copy(), X.astype(np.float32), sp.csr_array(X)):
         assert fingerprint(FeatureTable(same)) in keys
-
-
-def test_two_kinds_of_nodes_say_what_to_do():
-    data = HeteroData()
-    data["paper"].x, data["author"].x = torch.eye(3), torch.eye(2)
-    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
-    with pytest.raises(InputError, match=r"HeteroData of 'paper', 'author' .*to_homogeneous\(\)"):
-        request(data, y=None, edges=None)
-    with pytest.raises(InputError, match=r"to_homogeneous\(\)"):
-        NodeTask.from_pyg(data)

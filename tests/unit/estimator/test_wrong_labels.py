@@ -15,7 +15,6 @@ from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate
-from g3nn.graph.transforms import FeatureTransform
 from g3nn.queries import wrong_labels
 from g3nn.queries.wrong_labels import JudgedLabels, judged_labels
 from g3nn.training.plan import Plan
@@ -55,10 +54,8 @@ def known(task):
 
 
 def both_judged(task, models=MODELS, seed=0, **how):
-    none = np.zeros(task.num_features, dtype=bool)
-    view = FeatureTransform.fit("given", task.features, none)
     return judged_labels(
-        task, view, [one.plan({}, (seed,), "cpu") for one in models], seed, Course(), **{"epochs": 40, **how}
+        task, [one.plan({}, (seed,), "cpu") for one in models], seed, Course(), **{"epochs": 40, **how}
     )
 
 

@@ -92,9 +92,8 @@ class Paths:
         relations = _relations(task)
         rows = np.flatnonzero(np.isin(relations.kinds, self.asked))
         steps, averaged = _steps(relations), _averaged(task.features, self.basis)
-        parts = [_counts(relations, rows, self.arcs) / self.degrees]
-        if self.own:
-            parts.append(sp.csr_array(task.features[rows]) / self.own)
+        parts = [sp.csr_array(task.features[rows]) / self.own] if self.own else []
+        parts.append(_counts(relations, rows, self.arcs) / self.degrees)
         known: dict[Path, sp.csr_array] = {(): _start(rows, task.num_nodes)}
         for one in self.paths:
             known[one.path] = shares = _walk(one.path, known, steps)
