@@ -180,7 +180,13 @@ def read_relations(
     values = None if stated.weights is None else stated.weights[kept]
     ways = _ways(pairs, codes, len(given.names), directed, like)
     found = [
-        merged_edges(pairs[:, codes == type], None if values is None else values[codes == type], n, bool(way), True)[0]
+        merged_edges(
+            pairs[:, codes == type],
+            None if values is None else values[codes == type],
+            n,
+            bool(way),
+            weights is not False,
+        )[0]
         for type, way in enumerate(ways)
     ]
     sizes = [one.pairs.shape[1] for one in found]
