@@ -14,7 +14,7 @@ from g3nn.base.errors import refuse
 from g3nn.base.parse import Edges, accounted, merged_edges
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.kinds import FILE, NONE, TYPE, alone, parts_of, read_names
+from g3nn.graph.tables.kinds import FILE, NONE, TYPE, parts_of, read_names
 from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -68,7 +68,7 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
     if parts is not None:
         sources = [(name, Source.open(part, f"edges[{name!r}]", remarks)) for name, part in parts]
         return _load_several(sources, columns, remarks)
-    source = Source.open(alone(table), "edges", remarks)
+    source = Source.open(table, "edges", remarks)
     before, ends, weights, types, asked = len(remarks.found), list[pa.Array](), None, None, columns.weight
     named, type, sure = None if asked in (NO_WEIGHT, REPEATS) else asked, TYPE.named(columns.type), bool(columns.type)
     roles = {"source": [columns.source], "target": [columns.target], "weight": [named], TYPE.argument: [type]}

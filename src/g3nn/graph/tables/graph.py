@@ -22,7 +22,7 @@ from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, kno
 from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, EdgeTable, Located, load_edges, locate
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.kinds import FILE, KIND, about_columns, open_nodes, read_names, stem
+from g3nn.graph.tables.kinds import FILE, KIND, about_columns, alone, open_nodes, read_names, stem
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
 from g3nn.graph.tables.linked import ROW, with_linked
 from g3nn.graph.tables.remarks import Remarks, listed
@@ -289,6 +289,7 @@ def read_tables(
     """
     remarks = Remarks([] if problems is None else problems.found, strict)
     remarks.name("outcome", outcome, (AUTO, *OUTCOMES))
+    nodes, edges = alone(nodes), alone(edges)
     columns = NodeColumns(
         id,
         labels=(label,) if isinstance(label, str) else tuple(label),

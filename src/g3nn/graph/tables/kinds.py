@@ -93,7 +93,7 @@ def parts_of(table: object, argument: str, by_file: bool) -> list[tuple[str, obj
         return [(str(name), part) for name, part in table.items()]
     if by_file and isinstance(table, str | Path):
         return [(stem(table), table)]
-    if not isinstance(table, list | tuple) or len(table) == 1:
+    if not isinstance(table, list | tuple):
         return None
     if not table or not all(isinstance(part, str | Path) for part in table):
         given = "data frames without names" if table else "an empty list"
@@ -115,7 +115,7 @@ def open_nodes(table: object, kind: str | None, remarks: Remarks) -> Source:
     a row is."""
     parts = None if isinstance(table, Source) else parts_of(table, "nodes", kind == FILE)
     if parts is None:
-        return Source.open(alone(table), "nodes", remarks)
+        return Source.open(table, "nodes", remarks)
     sources = [(name, Source.open(part, f"nodes[{name!r}]", remarks)) for name, part in parts]
     names = dict.fromkeys(name for _, source in sources for name in source.names)
     common = [name for name in names if all(name in source.names for _, source in sources)]
