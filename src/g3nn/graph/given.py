@@ -204,16 +204,14 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
     X, id = _with_ids(X, edges, id)
     own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
     how: dict[str, Any] = {"id": id, "label": label, "weight": weight, "outcome": outcome}
-    for name, value, argument in (
-        ("edge_types", given.edge_types, "edge_type"),
-        ("node_kinds", given.node_kinds, "kind"),
-    ):
-        if value is not None and not isinstance(value, str) and own is not None:
+    for name, argument in (("edge_types", "edge_type"), ("node_kinds", "kind")):
+        value = getattr(given, name)
+        if own is not None and not (value is None or isinstance(value, str)):
             problems.add(name, "values beside data frames", "the name of a column that holds them")
+        if own is None and name == "edge_types" and isinstance(value, str) and value != NONE:
+            problems.add(name, repr(value), "a type for each edge, where edges are no data frame")
         # Values beside edges of node numbers are read with these.
         how[argument] = value if value is None or isinstance(value, str) else NONE
-    if own is None and isinstance(given.edge_types, str):
-        how["edge_type"] = None
     return read_tables(X, own, **how, directed=given.directed, problems=problems)
 
 
@@ -258,6 +256,8 @@ def _given_by(graph: TableGraph, given: Given, problems: Problems) -> Given:
     parts: dict[str, Any] = {"X": graph.features if graph.features.names else None}
     if graph.labels is not None:
         parts["y"] = graph.labels
+    # Names of columns have been read.
+    parts |= {name: None for name in ("edge_types", "node_kinds") if isinstance(getattr(given, name), str)}
     if edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
         parts |= {"edges": tuple(graph.edges), "edge_weights": graph.weights if weights is None else weights}
     elif given.node_kinds is None or isinstance(given.node_kinds, str):

@@ -123,9 +123,11 @@ def _load_several(sources: list[tuple[str, Source]], columns: EdgeColumns, remar
     own = TYPE.named(columns.type)
     if columns.type is None:
         own = TYPE.likely(common, (columns.source, columns.target, columns.weight))
-    weighted, read = any(columns.weight in source.names for _, source in sources), list[EdgeTable]()
+    # Where files are types, a later table may be one that had no weights in the fit.
+    weighted = columns.type == FILE or any(columns.weight in source.names for _, source in sources)
+    read = list[EdgeTable]()
     for name, source in sources:
-        unweighted = weighted and columns.weight not in source.names
+        unweighted = weighted and columns.weight not in (None, REPEATS, *source.names)
         how = replace(columns, type=own or NONE, weight=NO_WEIGHT if unweighted else columns.weight)
         one = load_edges(source, how, remarks)
         if one is not None:

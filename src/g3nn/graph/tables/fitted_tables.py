@@ -193,6 +193,7 @@ def read_new_nodes(
     described = nodes.features.filter(pa.array(new))
     if nodes.columns.kind in described.column_names and nodes.columns.kind not in tables.schema.columns:
         described = described.drop_columns([nodes.columns.kind])
+    described = tables.schema.completed(described, kinds)
     tables.schema.check(nodes.name, described, remarks, kinds)
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])

@@ -43,7 +43,13 @@ def linked_ids(nodes_name: str, content: pa.Table, columns: NodeColumns) -> list
     for column in columns.edges_from:
         place = f"{nodes_name}, column {column!r}"
         rows, names = named_by(place, plain(content[column], typed=False), columns.nulls)
-        found.append((column, rows, pc.binary_join_element_wise(f"{column}: ", names, "")))
+        found.append(
+            (
+                column,
+                rows,
+                pc.binary_join_element_wise(pa.scalar(column, names.type), names, pa.scalar(": ", names.type)),
+            )
+        )
     return found
 
 

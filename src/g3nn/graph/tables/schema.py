@@ -104,6 +104,13 @@ class FeatureSchema:
     def left_out(self) -> set[str]:
         return {one.column for one in self.read if one.kind == LEFT_OUT}
 
+    def completed(self, table: pa.Table, kinds: np.ndarray | None) -> pa.Table:
+        """A later table with the columns that none of its kinds of nodes has."""
+        for column in self.lacking:
+            if column not in table.column_names and self._lacks(column, kinds, table.num_rows).all():
+                table = table.append_column(column, pa.nulls(table.num_rows))
+        return table
+
     def check(self, name: str, table: pa.Table, remarks: Remarks, kinds: np.ndarray | None = None) -> None:
         """Record columns of a later table that are absent or cannot be read, and remark on the others."""
         for column in table.column_names:
