@@ -106,6 +106,27 @@ def test_cells_that_name_nodes_get_no_answers(tmp_path):
     assert again.predict(new).tolist() == ["art", "law"]
 
 
+def test_a_folder_without_nodes_that_have_no_row(run_command, tables, tmp_path):
+    found, out = drawn()["nodes"], tmp_path / "out"
+    nodes = {name: found[name][:90] for name in ("id", "topic", "pages")} | {"venue": ["ab"[i % 2] for i in range(90)]}
+    pq.write_table(pa.table(nodes), tables / "papers.parquet")
+    words = command(tables)
+    words[1] = str(tables / "papers.parquet")
+    ran = run_command("fit", *words, "--edges-from", "venue", "--drop-unknown-edges", "--keep", "--out", str(out))
+    assert ran.code != 0
+    assert "180 of 180 edges with ids that no node has" in ran.err
+    pq.write_table(pa.table({"source": ["paper0"], "target": ["paper1"]}), tables / "links.parquet")
+    words[3] = str(tables / "links.parquet")
+    ran = run_command("fit", *words, "--edges-from", "venue", "--keep", "--out", str(out), "--json")
+    assert ran.code == 0, ran.err
+    written = pq.read_table(out / "predictions.parquet")
+    assert written["id"].to_pylist() == nodes["id"]
+    assert written["venue"].to_pylist() == nodes["venue"]
+    edges = pq.read_table(out / "edges.parquet")
+    assert {"venue: a", "venue: b"} < {*edges["target"].to_pylist()}
+    assert (out / "report.html").is_file()
+
+
 def test_frames(tables):
     nodes, edges = (pq.read_table(tables / f"{name}.parquet") for name in ("nodes", "edges"))
     with warnings.catch_warnings():

@@ -334,7 +334,8 @@ def read_tables(
             stated = None if links is None else locate(links, ids, by_id, drop_unknown_edges)
             relations = _typed(read, links, stated, named, directed, remarks)
             if (every := _together(stated, named)) is not None:
-                place = read.name if links is None else links.name
+                places = [] if links is None else [links.name]
+                place = " and ".join(places if named.types is None else [*places, read.name])
                 always = edge_columns.weight == REPEATS
                 pairs, weights = every.merged(place, read.num_nodes, remarks, directed, always)
             if links is not None and links.counted and weights is not None:
