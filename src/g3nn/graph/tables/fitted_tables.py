@@ -186,7 +186,7 @@ def read_new_nodes(
     ids, fitted = of_one_type(nodes.ids, tables.node_ids)
     if tables.node_columns.id is None:
         # Rows without ids are new.
-        ids = pa.array(len(fitted) + np.arange(len(ids)))
+        ids = pc.cast(pa.array(len(fitted) + np.arange(len(ids))), fitted.type)
     position = pc.index_in(ids, value_set=fitted)
     new = position.is_null().to_numpy(zero_copy_only=False)
     kinds = None if nodes.kinds is None else nodes.kinds[new]
