@@ -28,8 +28,8 @@ class FitOptions(options.TableOptions):
     one 9 times in 10.
     """
 
-    nodes: Annotated[Path, options.NODES]
-    edges: Annotated[Path, options.EDGES]
+    nodes: Annotated[list[Path], options.SEVERAL_NODES]
+    edges: Annotated[list[Path], options.SEVERAL_EDGES]
     id: Annotated[str, options.ID]
     label: Annotated[list[str], LABEL]
     out: Path | None = option(
@@ -39,6 +39,10 @@ class FitOptions(options.TableOptions):
     )
     split: str | None = column(
         None, "Column of train, val and test; by default one called split. Test labels only judge."
+    )
+    target_kind: str | None = option(None, "The only kind of nodes that is asked about.", metavar="KIND")
+    edges_from: list[str] | None = column(
+        None, "Column of names such as A | B: a node for each name, and an edge to it. Repeatable."
     )
     outcome: str = option(
         "auto",

@@ -20,7 +20,7 @@ from rich.table import Table
 from g3nn.base.errors import Problems, TrainingError, counted
 from g3nn.cli import NOTES, TYPED
 from g3nn.cli.by_class import CLASS_WEIGHT, by_class, numbers, thresholds, with_choices
-from g3nn.cli.options import TableOptions
+from g3nn.cli.options import TableOptions, as_list
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
 from g3nn.estimator.effort import EFFORTS
@@ -52,7 +52,7 @@ def fit_tables(options: FitOptions) -> None:
     """Read the tables, fit, write the results and print a summary."""
     start, problems, out = time.perf_counter(), Problems(), options.out
     verbose = not (options.as_json or options.quiet)
-    check_out(out, [options.nodes, options.edges], options.dry_run, problems)
+    check_out(out, [*as_list(options.nodes), *as_list(options.edges)], options.dry_run, problems)
     check_share("alpha", options.alpha, problems)
     tracked = tracker(options.track, problems)
     classes = {name: numbers(name, getattr(options, name), problems) for name in (CLASS_WEIGHT, *ASKED)}
@@ -63,6 +63,7 @@ def fit_tables(options: FitOptions) -> None:
     check_parameters(_estimator(options, guessed).get_params(deep=False), OUTCOMES[guessed], problems)
     shared = {field.name: getattr(options, field.name) for field in fields(TableOptions)}
     given = {name: value for name, value in shared.items() if value is not None}
+    given |= {"target_kind": options.target_kind, "edges_from": options.edges_from or ()}
     graph = read_tables(**given, split=options.split, outcome=options.outcome, problems=problems)
     assert graph.labels is not None
     classes = by_class(classes, OUTCOMES[graph.outcome], graph.labels.names.tolist(), problems)

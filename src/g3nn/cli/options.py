@@ -37,6 +37,8 @@ Track = Annotated[
 ]
 NODES = typer.Option(metavar="FILE", help="Table with one row per node: CSV, Parquet, Excel (.xlsx) or JSON.")
 EDGES = typer.Option(metavar="FILE", help="Table with one row per edge: CSV, Parquet, Excel (.xlsx) or JSON.")
+SEVERAL_NODES = typer.Option(metavar="FILE", help=f"{NODES.help} Repeatable: a file for each kind of nodes.")
+SEVERAL_EDGES = typer.Option(metavar="FILE", help=f"{EDGES.help} Repeatable: a file for each type of edges.")
 ID = typer.Option(metavar="COL", help="Column of the node table with the ids.")
 
 
@@ -75,12 +77,16 @@ def command_of(options: type[Options]) -> Callable[..., None]:
     return command
 
 
+def as_list(files: list[Path] | Path | None) -> list[Path]:
+    return files if isinstance(files, list) else [] if files is None else [files]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(Options):
     """How two tables are read: the arguments of `read_tables` that commands share."""
 
-    nodes: Path | None
-    edges: Path | None
+    nodes: list[Path] | Path | None
+    edges: list[Path] | Path | None
     id: str | None
     label: list[str] | str | None
     text: list[str] | None = column(None, "Column of words, which become TF-IDF features. Repeatable.")
@@ -89,6 +95,12 @@ class TableOptions(Options):
     source: str | None = column(None, "First end of an edge; by default source, src, from, or the first column.")
     target: str | None = column(None, "Second end of an edge; by default target, dst, to, or the second column.")
     weight: str | None = column(None, "Weights of the edges; by default a column called weight. none: all count alike.")
+    edge_type: str | None = column(
+        None, "Types of the edges; by default a column of few texts called type or relation. none: all are alike."
+    )
+    kind: str | None = column(
+        None, "Kinds of the nodes; by default a column of few texts called kind or type. none: all are alike."
+    )
     directed: bool = option(False, "Edges have a direction.", "--directed")
     na: list[str] | None = option(None, "A further word for an unknown value. Repeatable.", metavar="WORD")
     keep_na: bool = option(False, "NA, N/A, nan, null, None, ? and - are values like any other.", "--keep-na")

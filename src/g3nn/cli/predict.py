@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 def predict(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `g3nn fit` or `save` wrote.")],
-    nodes: Annotated[Path, typer.Option(metavar="FILE", help="Table with the same columns as for the fit.")],
+    nodes: Annotated[list[Path], typer.Option(metavar="FILE", help="Table as for the fit. Repeatable as there.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write: .csv, .parquet or .xlsx.")],
     edges: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Table of edges among new nodes and those of the fit.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Table of edges among new nodes and those of the fit. Repeatable."),
     ] = None,
     drop_unknown_edges: DropUnknownEdges = False,
     strict: Strict = False,
@@ -46,11 +47,12 @@ def predict(
     from g3nn.estimator.showing import write_file
     from g3nn.graph.tables.files import Source
     from g3nn.graph.tables.fitted_tables import read_new_nodes
+    from g3nn.graph.tables.kinds import alone
     from g3nn.graph.tables.remarks import Remarks
 
     problems = Problems()
     remarks = Remarks(problems.found, strict)
-    check_file(out, [nodes, edges], problems)
+    check_file(out, [*nodes, *(edges or [])], problems)
     check_share("alpha", alpha, problems)
     wanted = {"recall": recall, "precision": precision}
     classes = {name: numbers(name, text, problems) for name, text in wanted.items()}
@@ -61,11 +63,11 @@ def predict(
         tables = estimator.fitted_.tables
         assert tables is not None
         classes = by_class(classes, type(estimator.fitted_.outcome), estimator.fitted_.columns.tolist(), problems)
-        asked = read_new_nodes(tables, nodes, edges, remarks, drop_unknown=drop_unknown_edges)
+        asked = read_new_nodes(tables, alone(nodes), alone(edges), remarks, drop_unknown=drop_unknown_edges)
     else:
         # Without a model nothing is known about the columns, but the files can be looked at.
-        for argument, path in {"nodes": nodes, "edges": edges}.items():
-            if path is not None:
+        for argument, paths in {"nodes": nodes, "edges": edges or []}.items():
+            for path in paths:
                 with remarks.of_table(argument):
                     Source.open(path, argument, remarks)
     remarks.tell()

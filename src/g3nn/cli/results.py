@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def as_file(out: Path) -> bool:
     return out.suffix.lower() in TABLE_SUFFIXES and not out.is_dir()
 
 
-def check_out(out: Path | None, inputs: list[Path | None], dry_run: bool, problems: Problems) -> None:
+def check_out(out: Path | None, inputs: Sequence[Path | None], dry_run: bool, problems: Problems) -> None:
     """Record why results cannot be written there: into a folder, or into a file that does not replace an input."""
     if dry_run:
         return
@@ -32,7 +32,7 @@ def check_out(out: Path | None, inputs: list[Path | None], dry_run: bool, proble
         check_new_folder(out, problems)
 
 
-def check_file(out: Path, inputs: list[Path | None], problems: Problems, other: str = "") -> None:
+def check_file(out: Path, inputs: Sequence[Path | None], problems: Problems, other: str = "") -> None:
     if out.suffix.lower() not in TABLE_SUFFIXES:
         problems.add("out", out, f"a file that ends in {any_of(TABLE_SUFFIXES)}{other}")
     elif any(path is not None and out.resolve() == path.resolve() for path in inputs):

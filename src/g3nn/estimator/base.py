@@ -115,8 +115,10 @@ class GraphEstimator(Shown):
         weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
         edge_types: (E,) of the edges as given, names or numbers; or edges may be a mapping from types to edges. By
-               default those that come with a PyG `Data` or in a column called type or relation.
+               default those that come with a PyG `Data` or in a column called type or relation. Of data frames the name
+               of the column, or "none".
         node_kinds: (n,) of the nodes, names or numbers. Without edge_types, kinds of both ends are the type of an edge.
+               Of data frames the name of the column, or "none".
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         warm_start: go on from the last fit, on the same graph with other labels, as `update` does.
         track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which records every training.
@@ -241,11 +243,17 @@ class GraphEstimator(Shown):
     def _moments(self, X: object, edges: object) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation (n, K or T); the means of classes and tags are their probabilities."""
         check_is_fitted(self)
-        return self.fitted_.outcome.moments(self.fitted_.calibrated(X, edges))
+        return self.fitted_.outcome.moments(self.fitted_.calibrated(X, edges)[self._with_rows(X, edges)])
 
     def _conformal(self, alpha: float, X: object, edges: object, by_class: bool = False) -> np.ndarray:
         check_is_fitted(self)
-        return self.fitted_.conformal(alpha, X, edges, by_class)
+        return self.fitted_.conformal(alpha, X, edges, by_class)[self._with_rows(X, edges)]
+
+    def _with_rows(self, X: object, edges: object) -> slice:
+        """Of the nodes of the fit, those that only columns of a table name are not asked about."""
+        tables = self.fitted_.tables
+        own = X is None and edges is None and tables is not None and tables.added
+        return slice(len(tables.ids) - tables.added) if own and tables is not None else slice(None)
 
     def evaluate(self, nodes: object, y: object, *, ids: bool = True) -> dict[str, object]:
         """How good the answers for some nodes of the fitted graph are, given their labels.

@@ -272,17 +272,20 @@ class Fitted:
 
     def _nodes(self, nodes: Nodes) -> Answers:
         """Of the fitted graph, or of another one, which is then answered as a whole."""
-        problems, edges, own = Problems(), nodes.edges, nodes.weights
+        problems, edges, own, types, kinds = Problems(), nodes.edges, nodes.weights, nodes.edge_types, nodes.node_kinds
         if self.tables is not None and is_table(nodes.X):
             asked = asked_of(self.tables, nodes.X, edges, quiet=True)
             if self.tables.node_columns.id is not None:
                 return self._rows(asked, self.tables).at(nodes.index)
             features, edges, own = asked.features, tuple(asked.edges), asked.weights if own is None else own
+            types, kinds = (
+                mine if theirs is None else theirs for mine, theirs in ((asked.types, types), (asked.kinds, kinds))
+            )
         else:
             features = self._read(nodes.X, problems)
         how = (features.num_nodes, self.task.directed, problems)
         pairs, weights, *_ = self._weighted(read_weighted_edges(edges, *how, own, self.repeats))
-        relations = self._relations(edges, features.num_nodes, problems, nodes.edge_types, nodes.node_kinds, own)
+        relations = self._relations(edges, features.num_nodes, problems, types, kinds, own)
         problems.raise_if_any()
         same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
         if same and known and _equal(weights, self.task.weights):

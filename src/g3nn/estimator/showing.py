@@ -55,7 +55,12 @@ def answer_table(fitted: Fitted, X: object, edges: object, alpha: float, keep: p
     else:
         answers = fitted.ask(X, edges)
         numbers = np.arange(n) if X is None else n + np.arange(len(answers.isolated))
-        ids = tables.node_ids if tables is not None and X is None else pa.array(numbers)
+        ids = pa.array(numbers)
+        if tables is not None and X is None:
+            ids = tables.row_ids
+            if tables.added:
+                numbers = np.arange(len(ids))
+                answers = answers.at(numbers)
     columns: Columns = {"id": ids}
     if (numbers < n).all():
         columns |= given_columns(fitted, numbers)

@@ -19,6 +19,7 @@ from g3nn.base.parse import Edges, carried, is_frame, is_networkx, linked, pair_
 from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, numbers_by, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.kinds import NONE
 from g3nn.graph.tables.labels import AUTO
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.unused import notes_on
@@ -206,6 +207,14 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
     X, id = _with_ids(X, edges, id)
     own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
     how: dict[str, Any] = {"id": id, "label": label, "weight": weight, "outcome": outcome}
+    for name, argument in (("edge_types", "edge_type"), ("node_kinds", "kind")):
+        value = getattr(given, name)
+        if own is not None and not (value is None or isinstance(value, str)):
+            problems.add(name, "values beside data frames", "the name of a column that holds them")
+        if own is None and name == "edge_types" and isinstance(value, str) and value != NONE:
+            problems.add(name, repr(value), "a type for each edge, where edges are no data frame")
+        # Values beside edges of node numbers are read with these.
+        how[argument] = value if value is None or isinstance(value, str) else NONE
     return read_tables(X, own, **how, directed=given.directed, problems=problems)
 
 
@@ -250,8 +259,12 @@ def _given_by(graph: TableGraph, given: Given, problems: Problems) -> Given:
     parts: dict[str, Any] = {"X": graph.features if graph.features.names else None}
     if graph.labels is not None:
         parts["y"] = graph.labels
+    # Names of columns have been read.
+    parts |= {name: None for name in ("edge_types", "node_kinds") if isinstance(getattr(given, name), str)}
     if edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
         parts |= {"edges": tuple(graph.edges), "edge_weights": graph.weights if weights is None else weights}
+    elif given.node_kinds is None or isinstance(given.node_kinds, str):
+        parts["node_kinds"] = graph.nodes.kinds
     notes, val = () if is_frame(edges) else notes_on(edges, graph.directed, weights), graph.val
     if given.val is not None:
         val = numbers_by(graph.nodes.ids if given.ids else None, graph.nodes.num_nodes, "val", given.val, problems)

@@ -208,12 +208,12 @@ def read_relations(
     pairs, codes = stated.pairs[:, kept], given.codes[kept]
     values = None if stated.weights is None else stated.weights[kept]
     ways = _ways(pairs, codes, len(given.names), directed, like)
-    found = []
+    found, counts = list[Edges](), weights is not False
     for type, way in enumerate(ways):
         own = pairs[:, codes == type]
         # Between different ends an edge weighs as much as it was repeated, too.
-        each = values[codes == type] if values is not None else np.ones(own.shape[1]) if way else None
-        one = merged_edges(own, each, n, bool(way), repeats=True)[0]
+        ones = np.ones(own.shape[1]) if way and counts else None
+        one = merged_edges(own, ones if values is None else values[codes == type], n, bool(way), counts)[0]
         alike = values is None and one.weights is not None and (one.weights == 1).all()
         found.append(Edges(one.pairs) if alike else one)
     sizes = [one.pairs.shape[1] for one in found]

@@ -119,7 +119,8 @@ def with_edges(graph: TableGraph, known: Known) -> TableGraph:
     weights = graph.weights
     if weights is not None:
         weights = np.concatenate([weights[stays], np.full(new.shape[1], weights.mean())])
-    return replace(graph, edges=edges, weights=weights)
+    relations = None if graph.relations is None else graph.relations.among(edges)
+    return replace(graph, edges=edges, weights=weights, relations=relations)
 
 
 def check_unchanged(project: Project, graph: TableGraph, options: Facts) -> None:

@@ -58,10 +58,14 @@ def described(n: int, tables: FittedTables | None, nodes: object, problems: Prob
     import narwhals as nw
 
     frame = nw.from_native(nodes, eager_only=True)
-    if len(frame) != n:
-        problems.add("nodes", f"{len(frame)} rows", f"one for each of the {n} nodes, in the order of the fit")
+    added = 0 if tables is None else tables.added
+    if len(frame) != n - added:
+        problems.add("nodes", f"{len(frame)} rows", f"one for each of the {n - added} nodes, in the order of the fit")
         return Described(ids or numbered)
-    texts = {clean(name): [text_of(value, LONGEST) for value in frame[name].to_list()] for name in frame.columns}
+    texts = {
+        clean(name): [text_of(value, LONGEST) for value in [*frame[name].to_list(), *[None] * added]]
+        for name in frame.columns
+    }
     called = next((name for name in texts if name.lower() == "id"), "") if tables is None else tables.node_columns.id
     own = texts.pop(called or "", None)
     if ids is None:

@@ -15,7 +15,7 @@ from g3nn.pages.described import described
 def of(nodes, id=None, labels=(), ids=None):
     """What is found in a table of three nodes. ids: those of the fit, if it was made with tables."""
     columns = SimpleNamespace(id=id, labels=labels)
-    tables = None if ids is None else SimpleNamespace(ids=ids, node_columns=columns)
+    tables = None if ids is None else SimpleNamespace(ids=ids, node_columns=columns, added=0)
     problems = Problems()
     found = described(3, tables, nodes, problems)
     return found, [problem.argument for problem in problems.found]

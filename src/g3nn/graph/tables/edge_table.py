@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from g3nn.base.errors import refuse
 from g3nn.base.parse import Edges, accounted, merged_edges
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.kinds import FILE, NONE, TYPE, parts_of, read_names
 from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -32,21 +34,23 @@ _IGNORE_WEIGHTS = f"{_ONCE} ignores them."
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """The columns with the two ends of an edge, and with its weight.
+    """The columns with the two ends of an edge, with its weight, and with its type.
 
     By default the ends are columns with `END_NAMES`, else the first two, and the weight is a column of numbers with one
-    of `WEIGHT_NAMES`. A weight must be a finite number of at least 0; 0 is no edge.
+    of `WEIGHT_NAMES`. A weight must be a finite number of at least 0; 0 is no edge. The type is by default a column of
+    few texts with one of the names of `TYPE`.
     """
 
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+    type: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeTable:
-    """Edges by the ids of their two ends, int64 or text, from `columns`; weights (E,) or None. counted: whether an edge
-    without a weight counts as often as it is stated."""
+    """Edges by the ids of their two ends, int64 or text, from `columns`; weights and types (E,) or None. counted:
+    whether an edge without a weight counts as often as it is stated."""
 
     name: str
     source: pa.Array
@@ -55,22 +59,30 @@ class EdgeTable:
     weights: np.ndarray | None = None
     typed: bool = True
     counted: bool = False
+    types: np.ndarray | None = None
 
 
 def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
-    """Read an edge table; None if its ids cannot be read."""
+    """Read an edge table, or several, one for each type; None if its ids cannot be read."""
+    parts = None if isinstance(table, Source) else parts_of(table, "edges", columns.type == FILE)
+    if parts is not None:
+        sources = [(name, Source.open(part, f"edges[{name!r}]", remarks)) for name, part in parts]
+        return _load_several(sources, columns, remarks)
     source = Source.open(table, "edges", remarks)
-    before, ends, weights, asked = len(remarks.found), list[pa.Array](), None, columns.weight
-    named = None if asked in (NO_WEIGHT, REPEATS) else asked
-    source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, remarks)
+    before, ends, weights, types, asked = len(remarks.found), list[pa.Array](), None, None, columns.weight
+    named, type, sure = None if asked in (NO_WEIGHT, REPEATS) else asked, TYPE.named(columns.type), bool(columns.type)
+    roles = {"source": [columns.source], "target": [columns.target], "weight": [named], TYPE.argument: [type]}
+    source.check_roles(roles, remarks)
     with remarks.gathered():
         names = _end_names(source, columns)
         likely = (name for name in source.names if name.lower() in WEIGHT_NAMES)
         weight = next(likely, None) if asked is None else named
-        columns = EdgeColumns(*names, weight if weight not in names else None)
+        weight = weight if weight not in names else None
+        columns = EdgeColumns(*names, weight, type if sure else TYPE.likely(source.names, (*names, weight)))
     if len(remarks.found) > before:
         return None
-    content = source.read(text=names, only={*names, *([] if columns.weight is None else [columns.weight])})
+    chosen = [name for name in (*names, columns.weight, columns.type) if name is not None]
+    content = source.read(text=[*names, type] if type else names, only=set(chosen))
     for name in names:
         with remarks.gathered():
             ends.append(identifiers(source.place(name), content[name], source.typed))
@@ -80,8 +92,12 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
         if asked is None:
             found, done = f"a column {columns.weight!r}", "its numbers are the weights of the edges"
             remarks.note(source.name, found, 'weight="COL"', done, _IGNORE_WEIGHTS)
+    if columns.type is not None:
+        with remarks.gathered():
+            types = read_names(TYPE, source, columns.type, content[columns.type], sure, remarks, ("",))
+    columns = columns if types is not None else replace(columns, type=None)
     for name in source.names:
-        if name not in (*names, columns.weight) and name.lower() not in WEIGHT_NAMES:
+        if name not in (*names, columns.weight, columns.type) and name.lower() not in WEIGHT_NAMES:
             remarks.column(source.name, name, _PERHAPS_WEIGHT if asked is None else _UNUSED)
     if not source.typed and all(re.fullmatch(r"\d+", name) for name in names):
         found, allowed = "numbers for names of columns", "a first line with names"
@@ -96,8 +112,47 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
         remarks.add(source.name, given, "ids of one type")
         return None
     columns = replace(columns, weight=REPEATS) if asked == REPEATS else columns
+    counted = weights is None and asked in (None, REPEATS)
+    return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed, counted, types)
+
+
+def _load_several(sources: list[tuple[str, Source]], columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
+    """Tables of edges below each other. Unless they all have types of their own, each is a type. Where only some have
+    the column of weights, the edges of the others weigh 1."""
+    common = [name for name in sources[0][1].names if all(name in source.names for _, source in sources)]
+    own = TYPE.named(columns.type)
+    if columns.type is None:
+        own = TYPE.likely(common, (columns.source, columns.target, columns.weight))
+    # Where files are types, a later table may be one that had no weights in the fit.
+    weighted = columns.type == FILE or any(columns.weight in source.names for _, source in sources)
+    read = list[EdgeTable]()
+    for name, source in sources:
+        unweighted = weighted and columns.weight not in (None, REPEATS, *source.names)
+        how = replace(columns, type=own or NONE, weight=NO_WEIGHT if unweighted else columns.weight)
+        one = load_edges(source, how, remarks)
+        if one is not None:
+            of_file = None if own or columns.type == NONE else np.full(len(one.source), name, dtype=object)
+            read.append(one if own else replace(one, types=of_file))
+    if len(read) < len(sources):
+        return None
+    first, *others = read
+    is_words = any(is_text(end.type) for one in read for end in (one.source, one.target))
+    kind = pa.large_string() if is_words else pa.int64()
+    same = all(
+        (one.columns.source, one.columns.target) == (first.columns.source, first.columns.target) for one in others
+    )
+    names = (first.columns.source, first.columns.target) if same else (None, None)
+    weight = next((one.columns.weight for one in read if one.columns.weight is not None), None)
+    weights = [np.ones(len(one.source)) if one.weights is None else one.weights for one in read]
     return EdgeTable(
-        source.name, *of_one_type(*ends), columns, weights, source.typed, weights is None and asked in (None, REPEATS)
+        ", ".join(one.name for one in read),
+        pa.concat_arrays([pc.cast(one.source, kind) for one in read]),
+        pa.concat_arrays([pc.cast(one.target, kind) for one in read]),
+        EdgeColumns(*names, weight, own or (None if columns.type == NONE else FILE)),
+        np.concatenate(weights) if any(one.weights is not None for one in read) else None,
+        all(one.typed for one in read),
+        all(one.counted for one in read),
+        None if read[0].types is None else np.concatenate([one.types for one in read if one.types is not None]),
     )
 
 
@@ -146,6 +201,29 @@ def check_types(place: str, ids: pa.Array, typed: bool, nodes: pa.Array, nodes_t
         refuse(place, f"ids that are {given}", f"{allowed}, as in the node table", advice)
 
 
+class Located(NamedTuple):
+    """Edges as they were stated, by positions of ids, without those of unknown ids and of weight 0; how many these are,
+    and how many rows there were. repeats: whether edges without weights count as often as they were stated."""
+
+    edges: Edges
+    left_out: dict[str, int]
+    rows: int
+    repeats: bool = False
+
+    def merged(
+        self, table: str, n: int, remarks: Remarks, directed: bool | None, always: bool = False
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Unless nothing is known about directions (None), each edge once; and its weight, if there are any or it must
+        `always` have one. One note says what became of all rows."""
+        found, more = self.edges, dict[str, int]()
+        if directed is not None or always:
+            merged, more = merged_edges(found.pairs, found.weights, n, bool(directed), self.repeats)
+            found = merged if any(more.values()) else found
+        if self.left_out.get("with ids that no node has") or any(more.values()):
+            remarks.notes.append(f"{table}: {accounted(found, self.rows, 'row', {**more, **self.left_out}, _ONCE)}")
+        return found.pairs, np.ones(found.pairs.shape[1]) if always and found.weights is None else found.weights
+
+
 def join(
     edges: EdgeTable,
     ids: pa.Array,
@@ -155,10 +233,15 @@ def join(
     drop_unknown: bool = False,
     directed: bool | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """(2, E) int64: the positions in `ids` of both ends of each edge; and the weights (E,), if there are any.
+    """(2, E) int64: the positions in `ids` of both ends of each edge; and the weights (E,), if there are any. See
+    `locate` and `Located.merged`."""
+    found = locate(edges, ids, typed, drop_unknown)
+    return found.merged(edges.name, len(ids), remarks, directed, edges.columns.weight == REPEATS)
 
-    Edges with unknown ids are an error, or with `drop_unknown` left out. Edges of weight 0 are left out. Unless nothing
-    is known about directions (None), each edge is there once. One note says what became of all rows.
+
+def locate(edges: EdgeTable, ids: pa.Array, typed: bool, drop_unknown: bool) -> Located:
+    """Edges with unknown ids are an error, or with `drop_unknown` left out. Edges of weight 0 are left out.
+
     typed: whether a table says that `ids` are numbers or text.
     """
     names = listed([edges.columns.source, edges.columns.target])
@@ -181,13 +264,6 @@ def join(
     if weights is not None:
         kept &= weights > 0
         weights = weights[kept]
-    found, more = Edges(pairs[:, kept], weights), dict[str, int]()
-    if directed is not None or edges.columns.weight == REPEATS:
-        merged, more = merged_edges(found.pairs, weights, len(ids), bool(directed), edges.counted)
-        found = merged if any(more.values()) else found
-    if unknown.any() or any(more.values()):
-        more |= {"with ids that no node has": int(unknown.sum()), "of weight 0": int((~unknown & ~kept).sum())}
-        remarks.notes.append(f"{edges.name}: {accounted(found, unknown.size, 'row', more, _ONCE)}")
-    if edges.columns.weight == REPEATS and found.weights is None:
-        return found.pairs, np.ones(found.pairs.shape[1])
-    return found.pairs, found.weights
+    left_out = {"with ids that no node has": int(unknown.sum()), "of weight 0": int((~unknown & ~kept).sum())}
+    types = None if edges.types is None else edges.types[kept]
+    return Located(Edges(pairs[:, kept], weights, types=types), left_out, unknown.size, edges.counted)

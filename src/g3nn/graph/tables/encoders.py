@@ -170,6 +170,28 @@ class Text:
 Column = Number | Category | Text | Date
 
 
+@dataclass(frozen=True)
+class Lacking:
+    """Kinds of nodes that do not have a column, and the features that they get instead: the means, which say nothing.
+    Of categories and words they have none."""
+
+    kinds: tuple[str, ...]
+    values: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        _limited(*self.values)
+
+    @classmethod
+    def of(cls, kinds: tuple[str, ...], how: Column, cells: pa.Array) -> Lacking:
+        if isinstance(how, Category | Text):
+            return cls(kinds)
+        block = how.encode(cells.drop_null())
+        means = np.nanmean(block, axis=0)
+        # Counts stay whole.
+        whole = how.kind != "boolean" and bool((np.nan_to_num(block) % 1 == 0).all())
+        return cls(kinds, tuple((means.round() if whole else means).tolist()))
+
+
 def _truths(cells: pa.Array) -> pa.Array:
     """Text cells as booleans, null where they are neither true nor false."""
     words = pc.utf8_lower(cells)

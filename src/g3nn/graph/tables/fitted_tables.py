@@ -10,18 +10,40 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import DataError, Problems
-from g3nn.base.parse import NO_EDGES, node_numbers
+from g3nn.base.errors import DataError, Problems, counted
+from g3nn.base.parse import NO_EDGES, Edges, node_numbers
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes.labels import flat_values, quoted
+from g3nn.graph.relations import EDGE
 from g3nn.graph.tables.cells import is_text
-from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, check_types, join, load_edges, of_one_type
+from g3nn.graph.tables.edge_table import (
+    NO_WEIGHT,
+    REPEATS,
+    EdgeColumns,
+    EdgeTable,
+    check_types,
+    load_edges,
+    locate,
+    of_one_type,
+)
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.graph import NodeColumns, TableGraph, load_nodes
+from g3nn.graph.tables.graph import NodeColumns, NodeTable, TableGraph, load_nodes
+from g3nn.graph.tables.kinds import NONE, open_nodes
+from g3nn.graph.tables.linked import linked_ids
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 from g3nn.graph.tables.traps import Trap
+
+_LATER = {
+    "never": None,
+    "traps": None,
+    "added": None,
+    "node_columns": ("kind", "edges_from"),
+    "edge_columns": ("type",),
+    "schema": ("lacking",),
+}
+"""What earlier versions did not write, as a whole or in parts: where there is none, neither is it written now."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +56,8 @@ class FittedTables:
     test, test_values: the test nodes by number, and their labels as numbers, which the fit did not see.
     never: nodes of kinds that never have a label, by number.
     traps: columns that are seldom meant as they are read.
+    added: how many of the nodes, the last ones, have no row: columns name them. Then ids are text, also if those of the
+           rows are `whole` numbers.
     """
 
     node_columns: NodeColumns
@@ -47,27 +71,43 @@ class FittedTables:
     test_values: list[object]
     never: list[int] = field(default_factory=list)
     traps: tuple[Trap, ...] = ()
+    added: int = 0
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
         nodes, test = graph.nodes, graph.test.tolist()
-        ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
+        ids, whole = (
+            pc.cast(nodes.ids, pa.large_string()).to_pylist(),
+            nodes.whole or pa.types.is_integer(nodes.ids.type),
+        )
         held_out = [] if graph.test_labels is None else graph.test_labels.values.tolist()
         # Edges that counted alike in the fit will do so later.
         links = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)
         known = (nodes.columns, links, graph.schema, ids, whole, nodes.typed, graph.columns, test, held_out)
-        return cls(*known, never=graph.never.tolist(), traps=graph.traps)
+        return cls(*known, never=graph.never.tolist(), traps=graph.traps, added=nodes.added)
 
     @cached_property
     def node_ids(self) -> pa.Array:
         """(n,) int64 or text."""
-        return pc.cast(pa.array(self.ids, pa.large_string()), pa.int64() if self.whole else pa.large_string())
+        ids = pa.array(self.ids, pa.large_string())
+        return pc.cast(ids, pa.int64()) if self.whole and not self.added else ids
+
+    @property
+    def row_ids(self) -> pa.Array:
+        """Of the nodes that have rows, which come first."""
+        ids = self.node_ids[: len(self.ids) - self.added]
+        return pc.cast(ids, pa.int64()) if self.whole else ids
 
     def to_json(self) -> dict[str, object]:
         """As plain lists, mappings, numbers and texts."""
         content: dict[str, object] = json.loads(json.dumps(asdict(self)))
-        # Where there is none it is as earlier versions wrote it.
-        return {name: value for name, value in content.items() if value or name not in ("never", "traps")}
+        for name, parts in _LATER.items():
+            within = content if parts is None else content[name]
+            assert isinstance(within, dict)
+            for part in (name,) if parts is None else parts:
+                if not within[part]:
+                    del within[part]
+        return content
 
     @classmethod
     def from_json(cls, content: object) -> FittedTables:
@@ -129,13 +169,14 @@ def read_new_nodes(
     tables: FittedTables, nodes_table: object, edges_table: object, remarks: Remarks, *, drop_unknown: bool = False
 ) -> NewNodes | None:
     """Read and check both tables; None if there are problems. A row with an id of the fit is that node."""
-    before, nodes, edges, pairs, weights = len(remarks.found), None, None, NO_EDGES, None
+    before, nodes, edges, found = len(remarks.found), None, None, Edges(NO_EDGES)
     with remarks.of_table("nodes"):
-        source = Source.open(nodes_table, "nodes", remarks)
+        source = open_nodes(nodes_table, tables.node_columns.kind, remarks)
         nodes = load_nodes(source, _columns(tables, source), remarks)
     if edges_table is not None:
+        columns = replace(tables.edge_columns, type=tables.edge_columns.type or NONE)
         with remarks.of_table("edges"):
-            edges = load_edges(edges_table, tables.edge_columns, remarks)
+            edges = load_edges(edges_table, columns, remarks)
     if nodes is None:
         return None
     with remarks.gathered():
@@ -145,34 +186,73 @@ def read_new_nodes(
     ids, fitted = of_one_type(nodes.ids, tables.node_ids)
     if tables.node_columns.id is None:
         # Rows without ids are new.
-        ids = pa.array(len(fitted) + np.arange(len(ids)))
+        ids = pc.cast(pa.array(len(fitted) + np.arange(len(ids))), fitted.type)
     position = pc.index_in(ids, value_set=fitted)
     new = position.is_null().to_numpy(zero_copy_only=False)
+    kinds = None if nodes.kinds is None else nodes.kinds[new]
     described = nodes.features.filter(pa.array(new))
-    tables.schema.check(nodes.name, described, remarks)
+    if nodes.columns.kind in described.column_names and nodes.columns.kind not in tables.schema.columns:
+        described = described.drop_columns([nodes.columns.kind])
+    described = tables.schema.completed(described, kinds)
+    tables.schema.check(nodes.name, described, remarks, kinds)
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
         with remarks.gathered():
-            pairs, weights = join(edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown=drop_unknown)
+            found = _joined(tables, edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown)
     if len(remarks.found) > before:
         return None
     if not new.all():
         share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"
         remarks.notes.append(f"{nodes.name}: {share}; their answers are those of the fit")
     numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
-    features = tables.schema.encode(described)
-    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content)
+    features = tables.schema.encode(described, kinds)
+    if tables.node_columns.edges_from:
+        with remarks.gathered():
+            found = _with_named(tables, nodes, numbers, found, remarks)
+    return NewNodes(nodes.ids, numbers, features, found.pairs, found.weights, nodes.content, found.types, kinds)
+
+
+def _joined(
+    tables: FittedTables, edges: EdgeTable, ids: pa.Array, typed: bool, remarks: Remarks, drop_unknown: bool
+) -> Edges:
+    """Edges with types as they are stated, since each type is merged by itself; others as `join` gives them."""
+    stated, repeats = locate(edges, ids, typed, drop_unknown), tables.edge_columns.weight == REPEATS
+    pairs, weights = stated.merged(edges.name, len(ids), remarks, None, repeats and stated.edges.types is None)
+    if stated.edges.types is not None and repeats and weights is None:
+        weights = np.ones(pairs.shape[1])
+    return Edges(pairs, weights, types=stated.edges.types)
+
+
+def _with_named(tables: FittedTables, nodes: NodeTable, numbers: np.ndarray, found: Edges, remarks: Remarks) -> Edges:
+    """With edges from new rows to the nodes of the fit that their cells name."""
+    parts, count, unknown = [found.pairs], found.pairs.shape[1], 0
+    types = [np.full(count, EDGE, dtype=object) if found.types is None else found.types]
+    for column, rows, named in linked_ids(nodes.name, nodes.content, tables.node_columns):
+        place = pc.fill_null(pc.index_in(named, value_set=tables.node_ids), -1).to_numpy().astype(np.int64)
+        joins = numbers[rows] >= len(tables.ids)
+        unknown += int((joins & (place < 0)).sum())
+        joins &= place >= 0
+        parts.append(np.stack([numbers[rows[joins]], place[joins]]))
+        types.append(np.full(int(joins.sum()), column, dtype=object))
+    if unknown:
+        remarks.notes.append(f"{nodes.name}: {counted(unknown, 'name')} that the fit has not seen; left out")
+    pairs, weights = np.concatenate(parts, axis=1), found.weights
+    if weights is not None:
+        weights = np.concatenate([weights, np.full(pairs.shape[1] - count, weights.mean() if count else 1.0)])
+    return Edges(pairs, weights, types=np.concatenate(types))
 
 
 def _columns(tables: FittedTables, source: Source) -> NodeColumns:
     """The columns of the fit that are present. Labels, the split and what was ignored are not read."""
     columns, schema = tables.node_columns, tables.schema
-    kinds = {name: how.kind for name, how in schema.columns.items() if name in source.names}
-    unread = (*columns.labels, columns.split, *columns.ignore, *schema.left_out)
+    kinds = {name: how.kind for name, how in schema.columns.items() if name in source.names and name != columns.kind}
+    unread = (*columns.labels, columns.split, *columns.ignore, *schema.left_out - {columns.kind})
     return NodeColumns(
         columns.id,
         text=tuple(name for name, kind in kinds.items() if kind == Text.kind),
         categorical=tuple(name for name, kind in kinds.items() if kind == Category.kind),
         ignore=tuple(name for name in unread if name is not None and name in source.names),
         nulls=columns.nulls,
+        kind=columns.kind or NONE,
+        edges_from=columns.edges_from,
     )

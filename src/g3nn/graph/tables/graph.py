@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import DataError, InputError, Problems, counted, refuse
-from g3nn.base.parse import NO_EDGES
+from g3nn.base.parse import NO_EDGES, Edges
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
-from g3nn.graph.relations import Relations
+from g3nn.graph.relations import EDGE, Relations, read_relations
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
-from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, join, load_edges
+from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, EdgeTable, Located, load_edges, locate
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.kinds import FILE, KIND, about_columns, alone, open_nodes, read_names, stem
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
+from g3nn.graph.tables.linked import ROW, with_linked
 from g3nn.graph.tables.remarks import Remarks, listed
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 from g3nn.graph.tables.traps import Trap, remark_on_traps
@@ -36,7 +39,8 @@ class NodeColumns:
     Every other column describes the nodes, as `FeatureSchema` reads it: `text` columns as words, `categorical` columns
     as categories even if they hold numbers. Without an `id`, the rows are numbered from 0. The `split` column says
     which labelled nodes are for training, validation and test; by default it is a column called split, if it holds
-    train, val and test only. nulls: words that say that nothing is known.
+    train, val and test only. The `kind` of each node is by default in a column of few texts with one of the names of
+    `KIND`. The cells of `edges_from` name other nodes. nulls: words that say that nothing is known.
     """
 
     id: str | None = None
@@ -47,10 +51,12 @@ class NodeColumns:
     split: str | None = None
     outcome: str = AUTO
     nulls: tuple[str, ...] = NULL_WORDS
+    kind: str | None = None
+    edges_from: tuple[str, ...] = ()
 
     @property
     def special(self) -> set[str]:
-        return {name for name in (self.id, *self.labels, self.split) if name is not None}
+        return {name for name in (self.id, *self.labels, self.split, *self.edges_from) if name is not None}
 
     @property
     def chosen(self) -> dict[str, str]:
@@ -69,6 +75,9 @@ class NodeTable:
     columns:  what was asked for, with the split column and the outcome that were found.
     typed:    whether the table says that ids are numbers or text.
     content:  all columns of the table.
+    kinds:    (n,) names, None if nobody said of which kind nodes are.
+    added:    how many of the nodes, the last ones, have no row: columns name them. whole: whether ids of rows are
+              whole numbers then.
     """
 
     name: str
@@ -79,6 +88,9 @@ class NodeTable:
     labels: Labels | None = None
     split: np.ndarray | None = None
     typed: bool = True
+    kinds: np.ndarray | None = None
+    added: int = 0
+    whole: bool = False
 
     @property
     def num_nodes(self) -> int:
@@ -86,15 +98,19 @@ class NodeTable:
 
 
 def load_nodes(table: object, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
-    """Read a node table; None if its ids cannot be read."""
-    source = Source.open(table, "nodes", remarks)
-    roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,)}
+    """Read a node table, or several, one for each kind; None if its ids cannot be read."""
+    source = open_nodes(table, columns.kind, remarks)
+    kind = KIND.named(columns.kind)
+    roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,), "kind": (kind,)}
+    roles |= {"edges_from": columns.edges_from}
     roles |= {"text": columns.text, "categorical": columns.categorical, "ignored": columns.ignore}
     source.check_roles(roles, remarks)
-    content = source.read(text={*columns.special, *columns.chosen}, nulls=columns.nulls)
+    as_text = {*columns.special, *columns.chosen, *([kind] if kind else [])}
+    content = source.read(text=as_text, nulls=columns.nulls)
     if content.num_rows == 0:
         raise DataError(f"{source.name}: has a header but no rows.")
     columns = _with_split(source, content, columns, remarks)
+    columns, kinds = _with_kinds(source, content, columns, remarks)
     ids, parts, labels = None, None, None
     if columns.id is None:
         ids = pa.array(np.arange(content.num_rows))
@@ -114,6 +130,9 @@ def load_nodes(table: object, columns: NodeColumns, remarks: Remarks) -> NodeTab
     if ids is None:
         return None
     other = {*columns.special, *columns.ignore}
+    if kinds is not None and labels is not None and len(set(kinds[labels.labelled])) < 2:
+        # All nodes with labels are of one kind, so it says nothing about them.
+        other.add(str(columns.kind))
     left = [name for name in content.column_names if name not in other]
     # Without ids or labels, a column that was meant for them would pass for a feature.
     if not {*([columns.id] if columns.id else []), *columns.labels} <= set(source.names):
@@ -121,7 +140,21 @@ def load_nodes(table: object, columns: NodeColumns, remarks: Remarks) -> NodeTab
     cells = [plain(content[name], typed=False) for name in left]
     # A table without columns, unlike a selection of none, would have no rows.
     features = pa.table(cells, names=left) if left else content.select([])
-    return NodeTable(source.name, ids, features, columns, content, labels, parts, source.typed)
+    return NodeTable(source.name, ids, features, columns, content, labels, parts, source.typed, kinds)
+
+
+def _with_kinds(
+    source: Source, table: pa.Table, columns: NodeColumns, remarks: Remarks
+) -> tuple[NodeColumns, np.ndarray | None]:
+    """With the column of kinds that was found, and the kinds."""
+    used, kind, found = {*columns.special, *columns.text, *columns.ignore, *columns.categorical}, columns.kind, None
+    if kind is None or kind == FILE:
+        kind = FILE if FILE in source.names else KIND.likely(source.names, used)
+    if kind in source.names:
+        with remarks.gathered():
+            sure = columns.kind is not None or kind == FILE
+            found = read_names(KIND, source, kind, table[kind], sure, remarks, columns.nulls)
+    return replace(columns, kind=None if found is None else kind), found
 
 
 def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: Remarks) -> NodeColumns:
@@ -185,6 +218,9 @@ class TableGraph:
         """How each column of the node table was read, in the order of the table."""
         columns, read = self.nodes.columns, {one.column: one for one in self.schema.read}
         roles = {name: (f"label ({self.outcome})", self._title()) for name in columns.labels}
+        if columns.kind is not None and self.nodes.kinds is not None:
+            roles[columns.kind] = "kind", f"{counted(len(set(self.nodes.kinds)), 'kind')} of nodes"
+        roles |= dict.fromkeys(columns.edges_from, ("edges", "a node for each name, and an edge to it"))
         if columns.split is not None:
             roles[columns.split] = "split", "which labels train, validate and test"
         rows = []
@@ -224,9 +260,15 @@ def read_tables(
     keep_na: bool = False,
     drop_unknown_edges: bool = False,
     strict: bool = False,
+    edge_type: str | None = None,
+    kind: str | None = None,
+    target_kind: str | None = None,
+    edges_from: Sequence[str] = (),
     problems: Problems | None = None,
 ) -> TableGraph:
     """A graph from two tables, each a file (CSV, Parquet, Excel, JSON) or any data frame, as `g3nn fit` reads them.
+
+    Either may also be a list of files, or a mapping from names to tables: one for each kind of nodes or type of edges.
 
     nodes:  one row per node. edges: one row per edge, whose ends are ids; None: no edges at all.
     id:     the column with the ids; without one, nodes are the numbers of their rows, from 0.
@@ -238,11 +280,16 @@ def read_tables(
     na:     further words that mean an unknown value. keep_na: even the usual ones (NA, null, ?, -) are text.
     drop_unknown_edges: leave out edges with ids that no node has.
     strict: everything unusual is an error instead of a note.
+    edge_type: a column of the edges with their types. kind: a column of the nodes with their kinds. By default columns
+            called so that hold few texts; "none": all are alike.
+    target_kind: the only kind of nodes that is asked about.
+    edges_from: columns of the nodes whose cells name others, as in `A | B`: a node for each name, and an edge to it.
 
     Raises one `InputError` with all problems, those in `problems` first. `G3NNClassifier.fit` takes the result.
     """
     remarks = Remarks([] if problems is None else problems.found, strict)
     remarks.name("outcome", outcome, (AUTO, *OUTCOMES))
+    nodes, edges = alone(nodes), alone(edges)
     columns = NodeColumns(
         id,
         labels=(label,) if isinstance(label, str) else tuple(label),
@@ -252,9 +299,12 @@ def read_tables(
         split=split,
         outcome=outcome if outcome in OUTCOMES else AUTO,
         nulls=("", *na) if keep_na else (*NULL_WORDS, *na),
+        kind=kind,
+        edges_from=(edges_from,) if isinstance(edges_from, str) else tuple(edges_from),
     )
-    edge_columns = EdgeColumns(source, target, weight)
+    edge_columns = EdgeColumns(source, target, weight, edge_type)
     read, links, schema, pairs, weights, traps = None, None, None, NO_EDGES, None, tuple[Trap, ...]()
+    relations, named = None, Edges(NO_EDGES)
     labels, val, test, never = None, None, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
@@ -262,27 +312,99 @@ def read_tables(
         with remarks.of_table("edges"):
             links = load_edges(edges, edge_columns, remarks)
     if read is not None:
-        columns = read.columns
+        columns, typed, ids = read.columns, read.typed, read.ids
+        if columns.edges_from and {*columns.edges_from} <= {*read.content.column_names}:
+            with remarks.gathered():
+                read, named = with_linked(read, stem(nodes) if isinstance(nodes, str | Path) else ROW)
         if read.labels is not None:
             labels, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
-        schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
+        how = (typed, columns.chosen, columns.nulls, remarks, read.kinds)
+        schema = FeatureSchema.fit(read.name, read.features, *how)
         traps, never = remark_on_traps(read, schema, labels, remarks)
+        if read.kinds is not None or target_kind is not None:
+            never = _not_asked(read, target_kind, remarks)
         # Where something is wrong, columns may not have been looked at.
         if not schema.columns and not remarks.found:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
             remarks.note(read.name, found, allowed, "degrees and positions in the graph will be the features")
-        if links is not None:
-            edge_columns = links.columns
-            with remarks.gathered():
-                # Numbers of rows are no ids that somebody wrote.
-                typed = read.typed and columns.id is not None
-                how = {"drop_unknown": drop_unknown_edges, "directed": directed}
-                pairs, weights = join(links, read.ids, typed, remarks, **how)
-                if links.counted and weights is not None:
-                    edge_columns = replace(edge_columns, weight=REPEATS)
+        edge_columns = edge_columns if links is None else links.columns
+        with remarks.gathered():
+            # Numbers of rows are no ids that somebody wrote.
+            by_id = typed and columns.id is not None
+            stated = None if links is None else locate(links, ids, by_id, drop_unknown_edges)
+            relations = _typed(read, links, stated, named, directed, remarks)
+            if (every := _together(stated, named)) is not None:
+                places = [] if links is None else [links.name]
+                place = " and ".join(places if named.types is None else [*places, read.name])
+                always = edge_columns.weight == REPEATS
+                pairs, weights = every.merged(place, read.num_nodes, remarks, directed, always)
+            if links is not None and links.counted and weights is not None:
+                edge_columns = replace(edge_columns, weight=REPEATS)
     remarks.tell()
     remarks.raise_if_any()
     assert read is not None
     assert schema is not None
-    features, noted = schema.encode(read.features), (tuple(remarks.notes), never, traps)
+    features, noted = schema.encode(read.features, read.kinds), (tuple(remarks.notes), never, traps, relations)
     return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, *noted)
+
+
+_MARKED = "their answers are marked as never-labelled"
+
+
+def _not_asked(nodes: NodeTable, target: str | None, remarks: Remarks) -> np.ndarray:
+    """The nodes of kinds without any label, or of all but the target."""
+    none = np.zeros(0, dtype=np.int64)
+    if nodes.kinds is None:
+        remarks.add("target_kind", repr(target), "nothing, where nodes have no kinds", 'kind="COL" names their column.')
+        return none
+    labelled = none if nodes.labels is None else nodes.labels.labelled
+    kinds, place = sorted(set(nodes.kinds)), f"{nodes.name}, column {nodes.columns.kind!r}"
+    if target is None:
+        asked = set(nodes.kinds[labelled]) or set(kinds)
+        if (other := [name for name in kinds if name not in asked]) and nodes.columns.kind is not None:
+            remarks.notes.append(f"{place}: no label for nodes with {listed(other)}; {_MARKED}")
+        return np.flatnonzero(~np.isin(nodes.kinds, list(asked)))
+    remarks.name("target_kind", target, kinds)
+    strange = labelled[nodes.kinds[labelled] != target]
+    if target in kinds and len(strange):
+        given = f"{target!r} and {counted(len(strange), 'label')} of other kinds"
+        given += f" ({listed(sorted(set(nodes.kinds[strange])))})"
+        advice = "Empty these labels, or leave target_kind out."
+        remarks.add("target_kind", given, f"labels of kind {target!r} alone", advice)
+    return np.flatnonzero(nodes.kinds != target)
+
+
+def _typed(
+    nodes: NodeTable, links: EdgeTable | None, stated: Located | None, named: Edges, directed: bool, remarks: Remarks
+) -> Relations | None:
+    """The relations, if edges have types or nodes have kinds."""
+    found, types = _together(stated, named), None
+    if found is None:
+        return None
+    if nodes.columns.edges_from or found.edges.types is not None:
+        types = found.edges.types
+    elif nodes.kinds is None:
+        return None
+    problems, places = Problems(), {"node_kinds": f"{nodes.name}, column {nodes.columns.kind!r}"}
+    if links is not None:
+        places["edge_types"] = f"{links.name}, column {links.columns.type!r}"
+    weights: object = found.edges.weights
+    if weights is None and not (links is not None and links.counted):
+        weights = False
+    given = tuple(found.edges.pairs), nodes.num_nodes, directed, problems
+    relations = read_relations(*given, types=types, kinds=nodes.kinds, weights=weights)
+    remarks.found += about_columns(problems.found, places)
+    return relations
+
+
+def _together(stated: Located | None, named: Edges) -> Located | None:
+    """The edges of the edge table, and those that columns of the node table name, which weigh as much on average."""
+    count = named.pairs.shape[1]
+    if named.types is None or stated is None:
+        return Located(named, {}, count) if named.types is not None else stated
+    (pairs, weights, _, types), own = stated.edges, stated.edges.pairs.shape[1]
+    if weights is not None:
+        weights = np.concatenate([weights, np.full(count, weights.mean() if own else 1.0)])
+    types = np.concatenate([np.full(own, EDGE, dtype=object) if types is None else types, named.types])
+    pairs = np.concatenate([pairs, named.pairs], axis=1)
+    return stated._replace(edges=Edges(pairs, weights, types=types), rows=stated.rows + count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,17 @@ from g3nn.base.errors import counted
 from g3nn.base.parse import Matrix
 from g3nn.graph.features import AS_IS, GUESS, NUMBER, FeatureTable
 from g3nn.graph.tables.cells import NULL_WORDS, date_formats, is_text, known, means_text, texts
-from g3nn.graph.tables.encoders import MISSING, SENTENCES, Category, Column, Date, Text, check_kind, learned
+from g3nn.graph.tables.encoders import (
+    MISSING,
+    SENTENCES,
+    Category,
+    Column,
+    Date,
+    Lacking,
+    Text,
+    check_kind,
+    learned,
+)
 from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 LEFT_OUT = "left out"
@@ -42,6 +52,7 @@ class FeatureSchema:
       which also stands for categories that the fit has not seen; without others these are all 0. Missing: all 0.
     - Text becomes TF-IDF of the 2,000 most frequent words that are in at least two rows. Missing: all 0.
     - Columns that say nothing are left out: empty or constant ones, row numbers, and names that hardly repeat.
+    - Where a column is empty for all nodes of a kind, nothing is missing: `lacking` says what these get.
 
     How numbers are scaled is not decided here but by the model.
     """
@@ -49,16 +60,30 @@ class FeatureSchema:
     columns: dict[str, Column]
     read: tuple[ColumnRead, ...]
     nulls: tuple[str, ...] = NULL_WORDS
+    lacking: dict[str, Lacking] = field(default_factory=dict)
 
     @classmethod
     def fit(
-        cls, name: str, table: pa.Table, typed: bool, chosen: dict[str, str], nulls: tuple[str, ...], remarks: Remarks
+        cls,
+        name: str,
+        table: pa.Table,
+        typed: bool,
+        chosen: dict[str, str],
+        nulls: tuple[str, ...],
+        remarks: Remarks,
+        kinds: np.ndarray | None = None,
     ) -> FeatureSchema:
-        """Learn from the feature columns of a table. `chosen`: kinds that the caller asked for."""
-        columns, read = dict[str, Column](), []
+        """Learn from the feature columns of a table. `chosen`: kinds of columns that the caller asked for. kinds: (n,)
+        of the nodes."""
+        columns, read, lacking = dict[str, Column](), [], dict[str, Lacking]()
         for column in table.column_names:
             raw = table[column].combine_chunks()
             cells = _cells(raw, nulls)
+            without = _without(cells, kinds)
+            if kinds is not None and without:
+                # Other kinds do not have such a column: what it holds is learned from those that do.
+                own = pa.array(~np.isin(kinds, without))
+                raw, cells = raw.filter(own), cells.filter(own)
             with remarks.gathered():
                 place, as_text = f"{name}, column {column!r}", means_text(raw, cells, typed)
                 made = learned(place, cells, as_text, chosen.get(column))
@@ -71,13 +96,22 @@ class FeatureSchema:
                 _remark_on_values(name, column, made, cells, remarks)
                 columns[column] = made
                 read.append(ColumnRead(column, made.kind, cells.null_count, str(made)))
-        return cls(columns, tuple(read), nulls)
+                if without:
+                    lacking[column] = Lacking.of(without, made, cells)
+        return cls(columns, tuple(read), nulls, lacking)
 
     @property
     def left_out(self) -> set[str]:
         return {one.column for one in self.read if one.kind == LEFT_OUT}
 
-    def check(self, name: str, table: pa.Table, remarks: Remarks) -> None:
+    def completed(self, table: pa.Table, kinds: np.ndarray | None) -> pa.Table:
+        """A later table with the columns that none of its kinds of nodes has."""
+        for column in self.lacking:
+            if column not in table.column_names and self._lacks(column, kinds, table.num_rows).all():
+                table = table.append_column(column, pa.nulls(table.num_rows))
+        return table
+
+    def check(self, name: str, table: pa.Table, remarks: Remarks, kinds: np.ndarray | None = None) -> None:
         """Record columns of a later table that are absent or cannot be read, and remark on the others."""
         for column in table.column_names:
             if column not in self.columns and column not in self.left_out:
@@ -88,6 +122,9 @@ class FeatureSchema:
         for column, how in self.columns.items():
             if column not in absent:
                 cells = _cells(table[column].combine_chunks(), self.nulls)
+                cells = cells.filter(
+                    pa.array(~self._lacks(column, kinds, len(cells)) | cells.is_valid().to_numpy(False))
+                )
                 with remarks.gathered():
                     check_kind(f"{name}, column {column!r}", cells, how)
                 _remark_on_values(name, column, how, cells, remarks)
@@ -97,14 +134,23 @@ class FeatureSchema:
         how, cells = self.columns[column], _cells(table[column].combine_chunks(), self.nulls)
         return how.positions(cells) if isinstance(how, Category) else how.encode(cells)[:, -1]
 
-    def encode(self, table: pa.Table) -> FeatureTable:
+    def encode(self, table: pa.Table, kinds: np.ndarray | None = None) -> FeatureTable:
         """The features (n, d) of a table without problems, float64, NaN where a number is missing; a scipy CSR array if
-        most of them are zero, else dense."""
+        most of them are zero, else dense. kinds: (n,) of the nodes."""
         columns = self.columns.items()
         blocks = [how.encode(_cells(table[column].combine_chunks(), self.nulls)) for column, how in columns]
-        kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], [block.shape[1] for block in blocks])
+        for column, block in zip(self.columns, blocks, strict=True):
+            if not sp.issparse(block) and (rows := self._lacks(column, kinds, len(block))).any():
+                block[rows] = np.where(np.isnan(block[rows]), self.lacking[column].values, block[rows])
+        held = np.repeat([_KINDS[how.kind] for how in self.columns.values()], [block.shape[1] for block in blocks])
         names = tuple(feature for column, how in columns for feature in how.names(column))
-        return FeatureTable(_side_by_side(blocks, table.num_rows), names, kinds.astype("U8"))
+        return FeatureTable(_side_by_side(blocks, table.num_rows), names, held.astype("U8"))
+
+    def _lacks(self, column: str, kinds: np.ndarray | None, n: int) -> np.ndarray:
+        """(n,): the nodes of kinds that do not have the column."""
+        if kinds is None or column not in self.lacking:
+            return np.zeros(n, dtype=bool)
+        return np.isin(kinds, self.lacking[column].kinds)
 
 
 _KINDS = {"numeric": GUESS, "boolean": AS_IS, "categorical": AS_IS, "text": AS_IS, "date": NUMBER}
@@ -124,6 +170,15 @@ def _cells(raw: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
     """The values of a column, null where nothing is known."""
     cells = known(raw, nulls)
     return pc.if_else(pc.is_nan(cells), None, cells) if pa.types.is_floating(cells.type) else cells
+
+
+def _without(cells: pa.Array, kinds: np.ndarray | None) -> tuple[str, ...]:
+    """The kinds of nodes for which a column is empty, unless it is for all."""
+    if kinds is None or cells.null_count in (0, len(cells)):
+        return ()
+    names, codes = np.unique(kinds, return_inverse=True)
+    filled = np.bincount(codes, cells.is_valid().to_numpy(zero_copy_only=False), minlength=len(names))
+    return tuple(names[filled == 0].tolist())
 
 
 def _remark_on_values(table: str, column: str, how: Column, cells: pa.Array, remarks: Remarks) -> None:

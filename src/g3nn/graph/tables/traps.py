@@ -55,7 +55,8 @@ class Trap(NamedTuple):
 def remark_on_traps(
     nodes: NodeTable, schema: FeatureSchema, labels: Labels | None, remarks: Remarks
 ) -> tuple[tuple[Trap, ...], np.ndarray]:
-    """The traps, and the nodes of kinds that never have a label. labels: without those of test nodes."""
+    """The traps, and the nodes of kinds that never have a label, unless a column says which kinds there are. labels:
+    without those of test nodes."""
     traps, never = list[Trap](), np.zeros(nodes.num_nodes, dtype=bool)
     for column, how in list(schema.columns.items())[:_MOST_COLUMNS]:
         if isinstance(how, Text):
@@ -74,7 +75,7 @@ def remark_on_traps(
             remarks.note(place, found, "numbers that are quantities", "read as a quantity", advice)
         if kind:
             traps.append(Trap(column, kind, worth.score, worth.simplest))
-        if isinstance(how, Category) and nodes.labels is not None:
+        if isinstance(how, Category) and nodes.labels is not None and nodes.kinds is None:
             never |= _never_labelled(place, how, values, nodes.labels, remarks)
     return tuple(traps), np.flatnonzero(never)
 

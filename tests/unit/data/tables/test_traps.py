@@ -106,11 +106,11 @@ class TestNoQuantities:
 def test_kinds_of_nodes_that_never_have_a_label():
     kind = np.where(np.arange(N) < 150, "driver", "circuit")
     y = [label if i < 150 and i % 3 else None for i, label in enumerate(Y)]
-    table = pa.table({"y": y, "kind": kind, "x": RNG.normal(size=N), "town": RNG.choice(["u", "v"], N)})
+    table = pa.table({"y": y, "sort": kind, "x": RNG.normal(size=N), "town": RNG.choice(["u", "v"], N)})
     graph = read_graph(table)
     (note,) = graph.notes
     assert note.endswith(
-        "column 'kind': no label for 50 nodes with 'circuit'; their answers are marked as never-labelled"
+        "column 'sort': no label for 50 nodes with 'circuit'; their answers are marked as never-labelled"
     )
     assert graph.never.tolist() == list(range(150, 200))
     tables = FittedTables.of(graph)
