@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from g3nn.graph.tables.fitted_tables import FittedTables
     from g3nn.graph.task import NodeTask
 
-Reasons = tuple[Sequence[tuple[int, float, bool]], Sequence[tuple[str, float]]]
+
+class Reason(Protocol):
+    """A neighbour, and how much lower the answer would be without the edge to it."""
+
+    @property
+    def node(self) -> Any: ...
+
+    @property
+    def change(self) -> float: ...
+
+
+Reasons = tuple[Sequence[Reason], Sequence[tuple[str, float]]]
 """Of an answer: (node, change, exact) of neighbours and (name, change) of features, the strongest first."""
 
 

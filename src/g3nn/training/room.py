@@ -77,5 +77,6 @@ def pilot(task: NodeTask) -> tuple[NodeTask, float]:
         val=np.flatnonzero(np.isin(nodes, task.val)),
         test=task.test[:0],
         unit=None,
+        relations=None,
     )
     return small, max(task.num_nodes / len(nodes), task.num_edges / max(edges.shape[1], 1))
