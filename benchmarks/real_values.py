@@ -104,7 +104,8 @@ def compare(name: str, x: np.ndarray, edges: np.ndarray, y: np.ndarray, seed: in
         of_intervals = intervals if label == "g3nn" else {}
         ends = "{ends_below_0:14}{coverage:10.3f}".format(**intervals) if of_intervals else ""
         print(f"{name:16}{label:12}{r2:8.3f}{error:12.4g}{below:9}{ends}", flush=True)
-        yield {"target": name, "model": label, "split": seed, "r2": r2, "error": error, "below_0": below, **of_intervals}
+        scores = {"r2": r2, "error": error, "below_0": below}
+        yield {"target": name, "model": label, "split": seed, **scores, **of_intervals}
 
 
 if __name__ == "__main__":
