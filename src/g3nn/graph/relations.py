@@ -18,7 +18,7 @@ MOST_TYPES = 1000
 """More types than that are names of something else."""
 _APART = 0.05
 """The ends of a type are different if at most this share of its nodes are at either end."""
-EDGE, BETWEEN = "edge", " to "
+EDGE, BETWEEN, BACK = "edge", " to ", " (back)"
 
 
 class Arcs(NamedTuple):
@@ -68,6 +68,10 @@ class Relations:
         """The edges of one type."""
         chosen = self.types == type
         return Edges(self.pairs[:, chosen], None if self.weights is None else self.weights[chosen])
+
+    def kinds_among(self, nodes: np.ndarray) -> tuple[str, ...]:
+        """The names of the kinds of some nodes."""
+        return tuple(self.kind_names[kind] for kind in np.unique(self.kinds[nodes]))
 
     @cached_property
     def arcs(self) -> tuple[Arcs, ...]:
@@ -130,7 +134,12 @@ class Relations:
 
 def backwards(name: str) -> str:
     """A type of arcs, from their targets."""
-    return f"{name} (back)"
+    return name + BACK
+
+
+def forwards(arcs: str) -> str:
+    """The type of arcs in either direction."""
+    return arcs.removesuffix(BACK)
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,16 +96,17 @@ def normalised_adjacency(edges: np.ndarray, n: int, weights: np.ndarray | None =
 
 def neighbour_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """D^-1 A: row i averages over the neighbours of i, without i itself. The row of an isolated node is zero."""
-    return _row_mean(neighbourhoods(edges, n, weights, loops=False))
+    return row_mean(neighbourhoods(edges, n, weights, loops=False))
 
 
 def arc_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """D^-1 A of a directed graph: row i averages over the targets of the arcs from i."""
     values = np.ones(edges.shape[1]) if weights is None else weights
-    return _row_mean(sp.csr_array((values, (edges[0], edges[1])), shape=(n, n)))
+    return row_mean(sp.csr_array((values, (edges[0], edges[1])), shape=(n, n)))
 
 
-def _row_mean(adjacency: sp.csr_array) -> sp.csr_array:
+def row_mean(adjacency: sp.csr_array) -> sp.csr_array:
+    """D^-1 A, with zeros in rows without entries."""
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
     return sp.csr_array(sp.diags_array(1.0 / np.where(degree > 0, degree, 1.0)) @ adjacency)
 

@@ -7,7 +7,7 @@ from g3nn.model.posteriors.module import ModulePosterior
 
 _NAMES = (
     *("gcn", "gat", "appnp", "sage", "gcnii", "grand", "lgcn", "gmnn", "mlp", "label-propagation", "correct-smooth"),
-    *("hops", "linkx", "gcn-jaccard", "gcn-svd", "gnnguard", "rgcn"),
+    *("hops", "linkx", "gcn-jaccard", "gcn-svd", "gnnguard", "rgcn", "relational"),
 )
 POSTERIORS = Registry("g3nn.posteriors", LabelPosterior, components(__name__, LabelPosterior, _NAMES))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 import sklearn  # Its parts are imported where they are used: they take long.
 
 from g3nn.base.parse import Matrix
-from g3nn.graph.relations import Relations, kind_mask
+from g3nn.graph.relations import Relations, forwards, kind_mask
 from g3nn.graph.task import NodeTask
+from g3nn.kernels.sparse import row_mean
 
 _LONGEST, _MOST_PATHS, _MOST_EXTENDED = 3, 128, 48
 """Steps of a path; paths that become columns; and paths of one length that are extended."""
@@ -19,8 +20,9 @@ _COVERED, _FEWEST = 0.03, 2
 """A path says something if it leads somewhere from this share of the labelled nodes, and at least from this number."""
 _MOST_ENDS, _COMPONENTS = 256, 32
 """Where more nodes are at the end of a path, columns are leading singular vectors of the shares."""
-_MOST_ENTRIES, _MOST_WORK = 30_000_000, 500_000_000
-"""Entries that the rows of a path may have, and products that are summed up in them."""
+_MOST_PRODUCT, _MOST_WORK, _MOST_ENTRIES = 30_000_000, 500_000_000, 60_000_000
+"""Entries that the rows of a path may have, and products that are summed up in them; and entries of all paths of one
+length, and of all means."""
 _NARROW, _MOST_MEANS = 128, 24
 """Up to this number of dense features they stay as they are; and of how many paths dense features are averaged."""
 
@@ -78,14 +80,22 @@ class Paths:
         chosen = np.isin(rows, labelled)
         basis = _basis(features, seed)
         averaged, found, dense = _averaged(features, basis), list[PathColumns](), not sp.issparse(features)
-        steps = _steps(relations)
+        steps, room = _steps(relations), _MOST_ENTRIES
         for path, shares in _walks(steps, rows, chosen):
             means = averaged is not None and not (dense and len(found) >= _MOST_MEANS)
-            means = means and _affordable(shares, averaged)
-            found.append(_columns(path, shares, averaged if means else None, seed))
+            means = means and room > 0 and _affordable(shares, averaged)
+            there = shares @ averaged if means else None
+            room -= 0 if there is None else _stored(there)
+            found.append(_columns(path, shares, there, seed))
         counts = _counts(relations, rows, arcs := tuple(steps))
         own = _size(features[rows])
         return cls(np.unique(relations.kinds[rows]), arcs, tuple(found), own, _size(counts), basis)
+
+    def of_types(self, names: Collection[str]) -> Paths:
+        """The columns that follow from edges of these types, without a node's own features."""
+        arcs = tuple(arc for arc in self.arcs if forwards(arc) in names)
+        paths = tuple(one for one in self.paths if set(one.path) <= set(arcs))
+        return replace(self, arcs=arcs, paths=paths, own=0.0)
 
     def apply(self, task: NodeTask) -> sp.csr_array:
         """(n, D) float32"""
@@ -118,16 +128,12 @@ def _relations(task: NodeTask) -> Relations:
 
 
 def _start(rows: np.ndarray, n: int) -> sp.csr_array:
-    return sp.csr_array((np.ones(len(rows)), (np.arange(len(rows)), rows)), shape=(len(rows), n))
+    return sp.csr_array((np.ones(len(rows), np.float32), (np.arange(len(rows)), rows)), shape=(len(rows), n))
 
 
 def _steps(relations: Relations) -> dict[str, sp.csr_array]:
     """By type of arc, (n, n) whose rows sum to one, or to zero where a node has none."""
-    found = {}
-    for name, matrix in relations.arcs:
-        total = np.asarray(matrix.sum(axis=1)).ravel()
-        found[name] = sp.csr_array(sp.diags_array(1 / np.where(total > 0, total, 1)) @ matrix)
-    return found
+    return {arcs.name: row_mean(arcs.matrix).astype(np.float32) for arcs in relations.arcs}
 
 
 def _walk(path: Path, known: Mapping[Path, sp.csr_array], steps: Mapping[str, sp.csr_array]) -> sp.csr_array:
@@ -146,23 +152,23 @@ def _walks(
     first."""
     size = next(iter(steps.values())).shape[0] if steps else 0
     last: list[tuple[Path, sp.csr_array]] = [((), _start(rows, size))]
+    starts = {name: (np.diff(step.indptr) > 0).astype(np.float32) for name, step in steps.items()}
     count, least = 0, max(_COVERED * labelled.sum(), _FEWEST)
     for _ in range(_LONGEST):
-        found = list[tuple[float, Path, sp.csr_array]]()
+        longer = list[tuple[int, Path, sp.csr_array]]()
         for path, shares in last[:_MOST_EXTENDED]:
-            for name, step in steps.items():
-                if not _affordable(shares, step):
-                    continue
-                there = sp.csr_array(shares @ step)
-                covered = float((np.diff(there.indptr)[labelled] > 0).sum())
-                if covered >= least:
-                    found.append((covered, (*path, name), there))
-        found.sort(key=lambda one: (-one[0], one[1]))
-        last = [(path, shares) for _, path, shares in found][: _MOST_PATHS - count]
-        count += len(last)
-        yield from last
-        if not last:
-            return
+            near = shares[labelled]
+            covered = {name: np.count_nonzero(near @ start) for name, start in starts.items()}
+            longer += [(covers, (*path, name), shares) for name, covers in covered.items() if covers >= least]
+        longer.sort(key=lambda one: (-one[0], one[1]))
+        last, room = [], _MOST_ENTRIES
+        for _, path, shares in longer:
+            if count == _MOST_PATHS or room <= 0:
+                break
+            if _affordable(shares, steps[path[-1]]):
+                last.append((path, sp.csr_array(shares @ steps[path[-1]])))
+                count, room = count + 1, room - last[-1][1].nnz
+                yield last[-1]
 
 
 def _affordable(left: sp.csr_array, right: Matrix) -> bool:
@@ -170,10 +176,14 @@ def _affordable(left: sp.csr_array, right: Matrix) -> bool:
     work = left.nnz * right.shape[1]
     if sp.issparse(right):
         work = int(np.diff(right.indptr)[left.indices].sum())
-    return work <= _MOST_WORK and min(work, left.shape[0] * right.shape[1]) <= _MOST_ENTRIES
+    return work <= _MOST_WORK and min(work, left.shape[0] * right.shape[1]) <= _MOST_PRODUCT
 
 
-def _columns(path: Path, shares: sp.csr_array, averaged: Matrix | None, seed: int) -> PathColumns:
+def _stored(matrix: Matrix) -> int:
+    return int(matrix.nnz if sp.issparse(matrix) else matrix.size)
+
+
+def _columns(path: Path, shares: sp.csr_array, there: Matrix | None, seed: int) -> PathColumns:
     ends = np.flatnonzero(np.bincount(shares.indices, minlength=shares.shape[1]) >= _FEWEST)
     basis, sizes = None, np.ones(2)
     part: Matrix = shares[:, ends]
@@ -183,8 +193,8 @@ def _columns(path: Path, shares: sp.csr_array, averaged: Matrix | None, seed: in
         basis = svd.components_.T.astype(np.float32)
         part = part @ basis
     sizes[0] = _size(part)
-    means = averaged is not None and (there := shares @ averaged).sum() != 0
-    if means:
+    means = there is not None and there.sum() != 0
+    if there is not None and means:
         sizes[1] = _size(there)
     return PathColumns(path, ends, basis, bool(means), sizes)
 
