@@ -55,6 +55,11 @@ class Relations:
         """The name of each type, and whether it is directed."""
         return tuple(zip(self.names, map(bool, self.directed), strict=True))
 
+    @property
+    def alike(self) -> bool:
+        """Whether all edges are of one type and all nodes of one kind."""
+        return len(self.names) == len(self.kind_names) == 1
+
     def ends(self, type: int) -> tuple[np.ndarray, np.ndarray]:
         """The nodes that an edge of this type may come from, and those that it may lead to: those of kinds that are at
         these ends. Where the same kind may be at both ends these are all nodes of the kinds at either end."""
@@ -92,12 +97,16 @@ class Relations:
 
     def between(self, pairs: np.ndarray) -> list[str]:
         """For each of some pairs (2, P), in either direction, the names of the types that join it."""
+        return [", ".join(self.names[type] for type in types) for types in self.joining(pairs)]
+
+    def joining(self, pairs: np.ndarray) -> list[tuple[int, ...]]:
+        """For each of some pairs (2, P), in either direction, the types that join it."""
         n = self.num_nodes
         codes, wanted = _pair_codes(self.pairs, n), _pair_codes(pairs, n)
         order = np.argsort(codes, kind="stable")
         first, last = (np.searchsorted(codes[order], wanted, side) for side in ("left", "right"))
         return [
-            ", ".join(dict.fromkeys(self.names[type] for type in self.types[order[start:stop]]))
+            tuple(dict.fromkeys(self.types[order[start:stop]].tolist()))
             for start, stop in zip(first, last, strict=True)
         ]
 

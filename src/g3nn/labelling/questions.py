@@ -144,17 +144,24 @@ class Desk:
         }
 
     def _around(self, row: int, said: dict[str, Opinion], beliefs: Beliefs | None, hidden: bool) -> Json:
-        """The neighbourhood: nodes with labels and predictions, edges, and the labels among neighbours."""
+        """The neighbourhood: nodes with labels and predictions, edges, and the labels among neighbours. types: of edges
+        with their number, and the first nodes at these with their kinds."""
         records, labels = self.records, self._labels(said)
         near = records.neighbours(row).tolist()
         labelled = [one for one in near if one in labels]
         nodes, pairs = records.surroundings(row, labelled)
-        drawn = []
-        for one in nodes:
+
+        def known(one: int) -> list[object]:
             guess = (None, None) if beliefs is None or (hidden and one == row) else beliefs.guess(one)
-            drawn.append([*records.named(one), labels.get(one), *guess])
+            return [*records.named(one), labels.get(one), *guess]
+
+        groups = []
+        for type, ends in records.by_type(row).items():
+            first = sorted(ends, key=lambda one: one not in labels)[:MOST_NAMED]
+            groups.append([type, len(ends), [[*known(one), records.kind(one)] for one in first]])
         return {
-            "nodes": drawn,
+            "nodes": list(map(known, nodes)),
+            "types": groups,
             "edges": pairs,
             "degree": len(near),
             "labels": Counter(labels[one] for one in labelled).most_common(MOST_NAMED),

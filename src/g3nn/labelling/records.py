@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from g3nn.graph.relations import backwards
 from g3nn.graph.tables.cells import is_text, known, plain
 from g3nn.graph.tables.graph import TableGraph
 from g3nn.labelling.project import Json
@@ -157,6 +158,25 @@ class Records:
         _, first = np.unique(near, return_index=True)
         near = near[np.sort(first)]
         return near[near != row]
+
+    def by_type(self, row: int) -> dict[str, list[int]]:
+        """Neighbours by the type of their edges, as this node sees them; none where all edges and nodes are alike."""
+        relations, found = self.graph.relations, dict[str, list[int]]()
+        if relations is None or relations.alike:
+            return found
+        for at in np.flatnonzero((relations.pairs == row).any(axis=0)).tolist():
+            type, (source, target) = int(relations.types[at]), relations.pairs[:, at].tolist()
+            back = bool(relations.directed[type]) and target == row
+            name = relations.names[type]
+            found.setdefault(backwards(name) if back else name, []).append(source if target == row else target)
+        return found
+
+    def kind(self, row: int) -> str | None:
+        """Of a node; None where all are of one kind."""
+        relations = self.graph.relations
+        if relations is None or len(relations.kind_names) == 1:
+            return None
+        return relations.kind_names[relations.kinds[row]]
 
     def surroundings(self, row: int, first: Iterable[int] = ()) -> tuple[list[int], list[tuple[int, int]]]:
         """Nodes to draw, the middle first and then its neighbours, and edges as pairs of places among them.

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 class Reason(Protocol):
-    """A neighbour, and how much lower the answer would be without the edge to it."""
+    """A neighbour, how much lower the answer would be without the edge to it, and the type of that edge."""
 
     @property
     def node(self) -> Any: ...
 
     @property
     def change(self) -> float: ...
+
+    @property
+    def type(self) -> str: ...
 
 
 Reasons = tuple[Sequence[Reason], Sequence[tuple[str, float]]]

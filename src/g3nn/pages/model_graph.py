@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from g3nn.graph.relations import kind_mask
 from g3nn.pages.described import Described, clean
 from g3nn.pages.layout import GraphMap, laid_out
 from g3nn.pages.model import FittedEstimator
 
 if TYPE_CHECKING:
+    from g3nn.graph.relations import Relations
     from g3nn.graph.task import NodeTask
     from g3nn.pages.model_views import AnswerView
     from g3nn.queries import AuditTables
@@ -63,13 +65,34 @@ class Graph:
         return self.view.task
 
     @cached_property
+    def relations(self) -> Relations | None:
+        """None where all edges and all nodes are alike."""
+        found = self.task.relations
+        return None if found is None or found.alike else found
+
+    @cached_property
+    def asked(self) -> np.ndarray:
+        """(n,): the nodes of kinds that have a label."""
+        known = np.concatenate([self.task.train, self.task.val])
+        return np.ones(self.task.num_nodes, bool) if self.relations is None else kind_mask(self.relations, known)
+
+    @cached_property
     def degree(self) -> np.ndarray:
         return degrees(self.task)
 
     @cached_property
     def uncertain(self) -> np.ndarray:
-        """Nodes, the least certain first."""
-        return np.argsort(-self.view.doubt, kind="stable")[:LISTED_NODES]
+        """Nodes, the least certain first; after them those of kinds without any label. There are some of each kind."""
+        order = np.argsort(-self.view.doubt, kind="stable")
+        order = order[np.argsort(~self.asked[order], kind="stable")]
+        if self.relations is None:
+            return order[:LISTED_NODES]
+        # Half of the list is divided among the kinds.
+        kinds, share = self.relations.kinds[order], LISTED_NODES // (2 * len(self.relations.kind_names))
+        later = np.ones(len(order), dtype=bool)
+        for kind in np.unique(kinds):
+            later[np.flatnonzero(kinds == kind)[:share]] = False
+        return order[np.sort(np.argsort(later, kind="stable")[:LISTED_NODES])]
 
     @cached_property
     def suspect(self) -> np.ndarray:
@@ -135,6 +158,7 @@ def embedded(graph: Graph) -> dict[str, object]:
         "start": int(place[_start(graph)]),
         **told,
         **_edges(graph, edges, place),
+        **_types(graph.relations, nodes, task.edges[:, edges]),
         "map": _map(laid_out(task.edges, task.num_nodes, graph.view.key), nodes, task.edges[:, graph.suspect]),
         "why": _why(graph, explorable, place),
         "uncertain": place[graph.uncertain].tolist(),
@@ -188,8 +212,8 @@ def _incident(graph: Graph) -> dict[int, np.ndarray]:
 def _start(graph: Graph) -> int:
     """The node that is shown first: one of the least certain, best without a label and with several neighbours."""
     unlabelled = ~np.isin(graph.uncertain, np.concatenate([graph.task.train, graph.task.val]))
-    degree = graph.degree[graph.uncertain]
-    return int(graph.uncertain[np.argmax(2 * unlabelled + (degree > 0) + (degree > 2))])
+    asked, degree = graph.asked[graph.uncertain], graph.degree[graph.uncertain]
+    return int(graph.uncertain[np.argmax(4 * asked + 2 * unlabelled + (degree > 0) + (degree > 2))])
 
 
 def _nodes(graph: Graph, nodes: np.ndarray) -> dict[str, object]:
@@ -223,6 +247,30 @@ def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, obje
     return {**ends, "probability": packed(graph.likely[edges], np.float32), "quantiles": quantiles}
 
 
+def _types(relations: Relations | None, nodes: np.ndarray, edges: np.ndarray) -> dict[str, object]:
+    """Of which types these edges (2, E) are, numbered from that of most edges on, and of which kinds these nodes. An
+    edge has a place in `sets`, since several types may join a pair. None where there is only one."""
+    types = kinds = None
+    if relations is not None and len(relations.names) > 1:
+        order = by_size(relations)
+        number, joining = np.argsort(order), relations.joining(edges)
+        sets = {joined: place for place, joined in enumerate(dict.fromkeys(joining))}
+        types = {
+            "names": [clean(relations.names[type]) for type in order.tolist()],
+            "sets": [sorted(number[list(joined)].tolist()) for joined in sets],
+            "at": packed(np.array([sets[joined] for joined in joining]), np.uint32),
+        }
+    if relations is not None and len(relations.kind_names) > 1:
+        names = [clean(name) for name in relations.kind_names]
+        kinds = {"names": names, "at": packed(relations.kinds[nodes], np.uint16)}
+    return {"types": types, "kinds": kinds}
+
+
+def by_size(relations: Relations) -> np.ndarray:
+    """Types of edges, those of most edges first."""
+    return np.argsort(-np.bincount(relations.types, minlength=len(relations.names)), kind="stable")
+
+
 def _map(layout: GraphMap, nodes: np.ndarray, suspicious: np.ndarray) -> dict[str, object]:
     """Where the embedded nodes stand; bubbles are [x, y, radius, nodes], links [bubble, bubble, edges, how many of them
     are among the suspicious (2, S)]."""
@@ -239,9 +287,10 @@ def _map(layout: GraphMap, nodes: np.ndarray, suspicious: np.ndarray) -> dict[st
 
 
 def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, dict[str, object]]:
-    """By the place of a node: its neighbours, [place, how much higher the answer is because of the edge], and its
-    features, [name, how much higher because of its value]. Only the least certain nodes are explained, since a model
-    answers once more for each edge. Features that were made from the edges would mean nothing to a reader."""
+    """By the place of a node: its neighbours, [place, how much higher the answer is because of the edge, its type where
+    there are several], and its features, [name, how much higher because of its value]. Only the least certain nodes are
+    explained, since a model answers once more for each edge. Features that were made from the edges would mean nothing
+    to a reader."""
     nodes = [node for node in graph.uncertain.tolist() if place[node] < explorable][:MOST_EXPLAINED]
     work = np.cumsum(1 + graph.degree[nodes]) * (1_000 + graph.task.num_nodes + graph.task.num_edges)
     affordable = max(int((work <= MOST_WORK).sum()), int((work[:1] <= MOST_FOR_ONE).sum()))
@@ -250,8 +299,13 @@ def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, dict[str
     asked, told = np.array(nodes[:affordable], dtype=np.int64), {}
     fitted = graph.estimator.fitted_
     word = "feature " if fitted.features is None else ""
+    several = graph.relations is not None and len(graph.relations.names) > 1
     for node, (neighbours, features) in zip(asked.tolist(), graph.estimator.explain(asked, ids=False), strict=True):
-        near = [[int(place[one.node]), one.change] for one in neighbours if place[one.node] >= 0]
+        near = [
+            [int(place[one.node]), one.change, *([clean(one.type)] if several else [])]
+            for one in neighbours
+            if place[one.node] >= 0
+        ]
         own = [] if fitted.structural else [(word + clean(name), value) for name, value in features]
         told[int(place[node])] = {"neighbours": near[:MOST_REASONS], "features": own[:MOST_REASONS]}
     return told

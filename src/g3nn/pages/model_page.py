@@ -19,10 +19,11 @@ from g3nn.pages.averages import History, curves
 from g3nn.pages.cautions import simple_models, traps
 from g3nn.pages.described import Described, clean, described
 from g3nn.pages.model import FittedEstimator, FittedModel, Member
-from g3nn.pages.model_graph import MOST_NEIGHBOURS, NO_PAIRS, Graph, edge_probabilities, embedded
+from g3nn.pages.model_graph import MOST_NEIGHBOURS, NO_PAIRS, Graph, by_size, edge_probabilities, embedded
 from g3nn.pages.model_views import ALPHA, Columns, table, thresholds, view_of
 
 if TYPE_CHECKING:
+    from g3nn.graph.relations import Relations
     from g3nn.queries import AuditTables
 
 SCRIPTS = ("model_drawing.js", "model_explorer.js", "model_map.js", "model.js")
@@ -41,6 +42,7 @@ def write_model_report(
     audit: AuditTables | None = None,
     test: Mapping[str, object] | None = None,
     command: str = "",
+    worth: Mapping[str, float] | None = None,
 ) -> None:
     """Write the page of a fitted estimator to one file that needs no network.
 
@@ -48,6 +50,7 @@ def write_model_report(
     audit:   the result of `estimator.audit`: how likely every edge is, and pairs that lack one.
     test:    the result of `estimator.evaluate` on nodes that had no part in the fit.
     command: what was typed to make the page.
+    worth:   what each type of edge is worth to the answers, in nats.
     """
     path = Path(out_path)
     assets.check_target(path)
@@ -59,10 +62,16 @@ def write_model_report(
         problems.add("audit", given, f"an audit of the {fitted.task.num_edges} edges that were fitted")
     problems.raise_if_any()
     graph = Graph(estimator, about, view_of(fitted), likely, NO_PAIRS if audit is None else audit.missing)
-    assets.write(path, _page(graph, clean(title) or "A fitted model", test, command))
+    assets.write(path, _page(graph, clean(title) or "A fitted model", test, command, worth))
 
 
-def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: str) -> str:
+def _page(
+    shown: Graph,
+    title: str,
+    test: Mapping[str, object] | None,
+    command: str,
+    worth: Mapping[str, float] | None,
+) -> str:
     from g3nn.graph.outcomes import COVERAGE  # Here, since pages of stored results are made without torch.
 
     estimator, about, view, task = shown.estimator, shown.described, shown.view, shown.task
@@ -81,6 +90,7 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
             "table": view.table(scores),
             "panel": _panel(estimator.panel_, view.outcome.score_title),
             "schema": _schema(fitted),
+            "types": None if shown.relations is None else _edge_types(shown.relations, worth),
             "traps": traps(fitted),
             "simple": simple_models(estimator.panel_, fitted, view.outcome.score_title),
             "thresholds": thresholds(fitted, view) if judged else None,
@@ -96,6 +106,7 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
         task=task,
         view=view,
         graph=graph,
+        relations=shown.relations,
         fitted=fitted,
         kept=not fitted.refitted and bool(np.isin(task.val, fitted.seen).any()),
         alone=_isolated_answer(fitted.answerer.members),
@@ -136,6 +147,28 @@ def _schema(fitted: FittedModel) -> dict[str, object] | None:
     return table("How each column was read", {"column": None, "read as": None, "empty cells": 0, "became": None}, rows)
 
 
+def _edge_types(relations: Relations, worth: Mapping[str, float] | None) -> dict[str, object]:
+    """The types of edges, those of most edges first."""
+    rows = list[list[object]]()
+    for type in by_size(relations).tolist():
+        name, pairs, directed = relations.names[type], relations.of(type).pairs, bool(relations.directed[type])
+        gained = [] if worth is None else [worth.get(name)]
+        kinds = _ends(relations, pairs, directed)
+        rows.append([clean(name), pairs.shape[1], *kinds, "yes" if directed else "no", *gained])
+    columns: Columns = {"type": None, "edges": 0}
+    columns |= {"between": None} if len(relations.kind_names) > 1 else {}
+    return table("Types of edges", {**columns, "directed": None, **({} if worth is None else {"worth": 4})}, rows)
+
+
+def _ends(relations: Relations, pairs: np.ndarray, directed: bool) -> list[str]:
+    """The kinds at both ends of some pairs (2, P), in words; nothing where there is only one."""
+    if len(relations.kind_names) == 1:
+        return []
+    sides = relations.kinds[pairs] if directed else [relations.kinds[pairs]]
+    named = [[clean(relations.kind_names[kind]) for kind in np.unique(side)] for side in sides]
+    return [" to ".join(map(in_a_row, named if directed or len(named[0]) > 1 else [2 * named[0]]))]
+
+
 def _origin(fitted: FittedModel, seed: object, command: str) -> dict[str, str]:
     """Where the page comes from; empty where that is not known."""
     labels = [] if fitted.tables is None else list(fitted.tables.node_columns.labels)
@@ -152,7 +185,11 @@ def _isolated_answer(members: Sequence[Member]) -> str:
     parts = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
     parts += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
     parts += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]} together"
+    return in_a_row(parts) + (" together" if len(parts) > 1 else "")
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def histories(estimator: FittedEstimator) -> list[History]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 import uuid
+import warnings
 from multiprocessing import active_children
 
 import pytest
 from label_desk import AtOnce, desk_of
 from label_stub import Counting, Failing
+from small_tables import write
 
-from g3nn.base.errors import InputError
+from g3nn.base.errors import InputError, Problems
 from g3nn.graph.calibrate import wilson_interval
 from g3nn.labelling.background import Background
 from g3nn.labelling.opinions import EVERY, WINDOW, opinions, progress
 from g3nn.labelling.project import CHOSEN, CORRECTION, RANDOM, Answer, Project
-from g3nn.labelling.tables import Known
+from g3nn.labelling.questions import Desk
+from g3nn.labelling.records import Records, ShownColumns
+from g3nn.labelling.tables import Known, read_unlabelled
 
 
 def give(desk, node, label="art", session="one", person="Ann", kind="label", note=""):
@@ -211,3 +215,21 @@ def test_a_folder_of_answers_is_shared_by_processes(tmp_path, desk):
     with Project.open(tmp_path / "project") as other:
         other.add(Answer("r", "Bo", "b", "p5", "label", "tea"))
     assert desk.known().labels == {5: "tea"}
+
+
+def test_neighbours_by_type_of_edge_and_their_kinds(tmp_path, desk):
+    assert desk.look("p0")["around"]["types"] == []
+    nodes = write(tmp_path / "typed.csv", {"id": list("abcxy"), "kind": [*["film"] * 3, *["person"] * 2]})
+    links = {"source": list("aabca"), "target": list("xyxxb"), "type": ["by", "by", "by", "with", "like"]}
+    edges = write(tmp_path / "links.csv", links)
+    shown = ShownColumns("group")
+    with warnings.catch_warnings(action="ignore"):
+        graph = read_unlabelled(nodes, edges, shown, (), Problems(), id="id")
+    records = Records(graph, shown, tmp_path)
+    project = Project.open(tmp_path / "typed")
+    typed = Desk(project, records, AtOnce(Counting(records.size)))
+    groups = {type: (many, ends) for type, many, ends in typed.look("a")["around"]["types"]}
+    assert {type: [one[0] for one in ends] for type, (_, ends) in groups.items()} == {"by": ["x", "y"], "like": ["b"]}
+    assert {one[-1] for _, ends in groups.values() for one in ends} == {"person", "film"}
+    assert {type: many for type, many, _ in typed.look("x")["around"]["types"]} == {"by (back)": 2, "with (back)": 1}
+    project.close()

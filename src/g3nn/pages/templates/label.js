@@ -199,7 +199,7 @@
 
   function showAround() {
     find("around").replaceChildren(drawing.neighbourhood(question.around, place), drawing.key(question.around, place),
-      element("p", { class: "legend" }, around(question.around)));
+      element("p", { class: "legend" }, around(question.around)), ...drawing.groups(question.around, place));
   }
 
   function content({ node, row }) {

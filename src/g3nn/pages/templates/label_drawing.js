@@ -100,6 +100,16 @@ const drawing = (() => {
       element("i", { class: "swatch", style: `--class: ${colour(place(name))}`, "aria-hidden": "true" }), name)));
   }
 
+  // Neighbours by the type of their edges: [type, number, [[id, title, label, guess, sure, kind], ...]].
+  const groups = ({ types }, place) => types.flatMap(([type, many, nodes]) => [
+    element("h3", {}, type, element("span", { class: "many" }, ` × ${many}`)),
+    element("ul", { class: "group" }, ...nodes.map(([, title, label, guess, sure, kind]) => {
+      const name = label ?? guess;
+      return element("li", { title: describe(title, label, guess, sure) },
+        element("i", { class: "swatch", style: name === null ? null : `--class: ${colour(place(name))}`, "aria-hidden": "true" }),
+        element("span", {}, title, " ", element("small", {}, [kind, label ?? (guess && `probably ${guess}`)].filter(Boolean).join(", "))));
+    }), nodes.length < many ? element("li", {}, element("small", {}, `and ${many - nodes.length} more`)) : null)]);
+
   // rows: [name, change]; above 0 pulls towards the guess.
   function pulls(rows) {
     const most = Math.max(...rows.map(([, change]) => Math.abs(change)), 1e-9);
@@ -138,5 +148,5 @@ const drawing = (() => {
     end ? shape("circle", { class: "now", cx: x(end[0]), cy: y(end[1]), r: 4.5 }) : null);
   }
 
-  return { colour, percent, odds, neighbourhood, key, bars, pulls, course };
+  return { colour, percent, odds, neighbourhood, key, groups, bars, pulls, course };
 })();

@@ -35,9 +35,9 @@
   }
 
   function uncertain() {
-    const columns = [parts.reference, beliefs.answer, ...beliefs.doubts, parts.degree, beliefs.given];
+    const columns = [parts.reference, ...parts.kind, beliefs.answer, ...beliefs.doubts, parts.degree, beliefs.given];
     return tables.paged("Uncertain nodes", columns, packed.uncertain.map((place) => beliefs.node(place)), {
-      search: (one) => [one.id, one.name, ...beliefs.words(one)], filters: beliefs.filters, also: parts.original,
+      search: (one) => [one.id, one.name, ...beliefs.words(one)], filters: parts.filters(), also: parts.original,
     });
   }
 
@@ -56,7 +56,7 @@
     const end = (side, label) =>
       [...[{ ...parts.reference, label }, compared ? beliefs.believed : beliefs.answer].map((column) =>
         parts.about(side, column, label)), ...(compared ? [otherwise(side, label)] : [])];
-    const filters = beliefs.filters.map(({ label, options }) => ({
+    const filters = parts.filters().map(({ label, options }) => ({
       label, options: options.map(({ text, test }) => ({ text, test: ({ one, other }) => test(one) || test(other) })),
     }));
     const differs = (row) => Object.entries(WITHOUT).some(([side, after]) => beliefs.changed(row[side], row[after]));
@@ -65,16 +65,17 @@
         label: "Without", options: [
           { text: "an answer changes", test: differs }, { text: "no answer changes", test: (row) => !differs(row) },
         ],
-      });
+      }, ...graph.typeFilters);
     }
     const columns = [
       { label: "rank", value: (row) => row.rank },
       { label: "probability", value: (row) => row.probability, show: (row) => graph.odds(row.probability) },
+      ...(compared ? parts.type : []),
       ...end("one", packed.directed ? "from" : "node"), ...end("other", packed.directed ? "to" : "other node"),
     ];
-    const rows = edges.map(({ source, target, probability }, index) =>
+    const rows = edges.map(({ source, target, probability, types }, index) =>
       ({
-        rank: index + 1, probability, one: beliefs.node(source), other: beliefs.node(target),
+        rank: index + 1, probability, types, one: beliefs.node(source), other: beliefs.node(target),
         oneWithout: beliefs.node(source, 1), otherWithout: beliefs.node(target, 1),
       }));
     const search = ({ one, other }) => [one, other].flatMap((side) => [side.id, side.name, String(beliefs.answer.value(side))]);
@@ -84,6 +85,7 @@
   const judged = beliefs.validation().filter(Boolean);
   fill("names-table", tables.simple(data.table));
   fill("thresholds-table", data.thresholds && tables.simple(data.thresholds));
+  fill("types-table", data.types && tables.simple(data.types));
   fill("schema-table", data.schema && tables.simple(data.schema));
   fill("columns-table", data.traps && tables.simple(data.traps));
   fill("simple-table", data.simple && tables.simple(data.simple));

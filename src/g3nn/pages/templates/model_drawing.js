@@ -68,7 +68,7 @@ const drawing = (() => {
     }
     const likelier = graph.rarity(link.probability);
     return shape("line", {
-      ...ends, class: "edge", "stroke-width": missing(likelier) ? 1.5 : 4 - 0.032 * likelier,
+      ...ends, class: "edge", style: `--shade: ${graph.shade(link.types)}`, "stroke-width": missing(likelier) ? 1.5 : 4 - 0.032 * likelier,
       "stroke-dasharray": !missing(likelier) && likelier >= UNLIKELY ? "4 4" : null,
     });
   }
@@ -77,15 +77,16 @@ const drawing = (() => {
     const at = link.outgoing ? radius - dot - 9 : middle + 12;
     const turn = angle * 180 / Math.PI + (link.outgoing ? 0 : 180);
     return shape("path", {
-      class: "arrow", d: "M4 0L-4 -4.5L-4 4.5z",
+      class: "arrow", style: `--shade: ${graph.shade(link.types)}`, d: "M4 0L-4 -4.5L-4 4.5z",
       transform: `translate(${Math.cos(angle) * at} ${Math.sin(angle) * at}) rotate(${turn})`,
     });
   }
 
   const edgeText = (link) => (missing(link.probability) ? (link.suggested ? "suggested edge" : "edge")
     : `${link.suggested ? "suggested edge" : "edge"} with probability ${graph.odds(link.probability)}`);
+  const typed = (link) => [edgeText(link), graph.typeText(link)].filter(Boolean).join(", ");
   const describe = ({ one, links }) =>
-    `${one.name}: ${beliefs.describe(one)}; ${links.map(edgeText).join("; ")}`;
+    `${one.name}${one.kind ? ` (${one.kind})` : ""}: ${beliefs.describe(one)}; ${links.map(typed).join("; ")}`;
 
   // spokes: [{one, links}], one for each neighbour, in the order in which they are drawn.
   function draw(centre, spokes, width, { directed }) {

@@ -21,7 +21,7 @@ const explorer = (() => {
       else if (link.suggested || ends.size < data.drawn) ends.set(neighbour, { one: node(neighbour), links: [link] });
     }
     return [...ends.values()].sort((one, other) => Number(one.links[0].suggested) - Number(other.links[0].suggested)
-      || beliefs.order(one.one, other.one) || (one.links[0].probability ?? 0) - (other.links[0].probability ?? 0)
+      || (one.links[0].types[0] ?? 0) - (other.links[0].types[0] ?? 0) || beliefs.order(one.one, other.one) || (one.links[0].probability ?? 0) - (other.links[0].probability ?? 0)
       || one.one.place - other.one.place);
   }
 
@@ -39,7 +39,7 @@ const explorer = (() => {
     const links = around.flatMap((spoke) => spoke.links);
     const edges = links.filter((link) => !link.suggested).length;
     const suggested = links.length - edges;
-    const cut = edges < degree ? `${whole(edges)} of ${whole(degree)} edges are drawn`
+    const cut = graph.typed() ? `${whole(edges)} of ${whole(degree)} edges are of this type and drawn.` : edges < degree ? `${whole(edges)} of ${whole(degree)} edges are drawn`
       + `${packed.probability !== null ? ", the least likely ones" : ""}.` : "";
     const dotted = `${suggested} suggested ${suggested === 1 ? "edge is" : "edges are"} dotted.`;
     return [cut, suggested ? dotted : ""].join(" ").trim();
@@ -64,7 +64,8 @@ const explorer = (() => {
     { label: "likelier edges", value: ({ link }) => graph.rarity(link.probability), show: rarity },
   ];
   const columns = [
-    parts.about("one", parts.reference),
+    ...[parts.reference, ...parts.kind].map((column) => parts.about("one", column)),
+    ...parts.type.map((column) => parts.about("link", column)),
     ...(packed.directed ? [way] : []),
     ...(packed.probability === null ? [] : likely),
     ...[beliefs.answer, ...beliefs.beside, parts.degree, beliefs.given].map((column) => parts.about("one", column)),
@@ -92,7 +93,8 @@ const explorer = (() => {
       ? [g3nn.section(title, note, element("ul", { class: "bars pulls" }, ...rows.map(row)))] : []);
     return [
       ...part("Why: neighbours", `How much higher ${beliefs.pulled} is because of each edge. Measured: the edge was left `
-        + `out and the model answered again.${fitted}`, neighbours.map(([other, pull]) => [graph.reference(other), pull])),
+        + `out and the model answered again.${fitted}`, neighbours.map(([other, pull, type]) => [type ? element("span", {}, graph.reference(other), element("small", {}, type))
+          : graph.reference(other), pull])),
       ...part("Why: features", `How much higher ${beliefs.pulled} is because of each feature of the node. Estimated, for `
         + `networks only: gradient times value.${fitted}`, features),
     ];
@@ -115,14 +117,15 @@ const explorer = (() => {
     around = spokes(links);
     draw();
     document.getElementById("legend").replaceChildren(
-      ...beliefs.legend([one, ...around.map((spoke) => spoke.one)]), element("p", { class: "note" }, count(one)));
+      ...beliefs.legend([one, ...around.map((spoke) => spoke.one)]), ...parts.typed(around.flatMap((spoke) => spoke.links)), element("p", { class: "note" }, count(one)));
     document.getElementById("node").replaceChildren(
       element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.name),
-      one.name === one.id ? "" : element("p", { class: "note" }, `id ${one.id}`),
+      one.kind || one.name !== one.id ? element("p", { class: "note" },
+        [one.kind, one.name === one.id ? null : `id ${one.id}`].filter(Boolean).join(", ")) : "",
       ...beliefs.details(one));
     document.getElementById("more").replaceChildren(...reasons(one), ...original(one));
     const hidden = one.degree - links.filter((link) => !link.suggested).length;
-    const absent = hidden > 0 ? ` (${whole(hidden)} more are not on this page)` : "";
+    const absent = hidden > 0 && !graph.typed() ? ` (${whole(hidden)} more are not on this page)` : "";
     document.getElementById("neighbours-title").textContent = `Neighbours of ${one.name}${absent}`;
     table.refill(links.map((link) => ({ link, one: node(link.neighbour) })));
     input.value = one.name;
@@ -211,7 +214,7 @@ const explorer = (() => {
     if (place !== null) go(place);
   });
 
-  document.getElementById("explorer-bar").append(...graph.sideSwitch());
+  document.getElementById("explorer-bar").append(...graph.typeSwitch("Explorer"), ...graph.sideSwitch());
   addEventListener("turned", () => show(current));
   addEventListener("popstate", follow);
   new ResizeObserver(() => Math.floor(holder.clientWidth) !== drawnWidth && draw()).observe(holder);

@@ -26,7 +26,7 @@ const map = (() => {
   let shades = null;
   let pointed = null;
 
-  const choosers = beliefs.filters.map((filter) => tables.chooser(filter, "Map"));
+  const choosers = parts.filters().map((filter) => tables.chooser(filter, "Map"));
   const scale = () => zoom * (Math.min(width, height / share) - 2 * EDGE);
   const across = (value) => width / 2 + (value - left) * scale();
   const down = (value) => height / 2 + (value - top) * scale();
@@ -56,10 +56,15 @@ const map = (() => {
   function edges() {
     const [plain, odd] = [base.strokeStyle, colour("below", 0.8)];
     for (let number = 0; number < graph.size; number += 1) {
-      const { source, target, suspicious } = graph.edge(number);
-      base.strokeStyle = suspicious ? odd : plain;
-      if (!suspicious || !graph.side()) line(base, [x[source], y[source]], [x[target], y[target]], 1);
+      const one = graph.edge(number);
+      const { source, target, suspicious, types } = one;
+      if (types.length) base.setLineDash(suspicious ? [4, 3] : []);
+      base.globalAlpha = types.length ? 0.7 : 1;
+      base.strokeStyle = types.length ? shadeOf(graph.shade(types)) : suspicious ? odd : plain;
+      if (graph.isShown(one)) line(base, [x[source], y[source]], [x[target], y[target]], 1);
     }
+    base.setLineDash([]);
+    base.globalAlpha = 1;
     base.strokeStyle = plain;
   }
 
@@ -202,7 +207,8 @@ const map = (() => {
     chosen[place] && beliefs.changed(one, nodesOf(1)[place])).length;
 
   const shown = element("span", { class: "shown", role: "status" });
-  document.getElementById("map-bar").append(...choosers.map((one) => one.element), ...graph.sideSwitch(),
+  document.getElementById("map-bar").append(...choosers.map((one) => one.element),
+    ...(bubbles.length ? [] : graph.typeSwitch("Map")), ...graph.sideSwitch(),
     element("span", { class: "turn" }, shown, button("Nearer", "+", () => look(left, top, 1.6 * zoom)),
       button("Farther", "−", () => look(left, top, zoom / 1.6)), button("Whole map", "⤢", () => look(0.5, 0.5, 1))));
   choosers.forEach((one) => one.element.addEventListener("change", filter));
@@ -263,7 +269,8 @@ const map = (() => {
     const legend = beliefs.legend(nodes);
     const more = legend.length > MOST_LEGEND ? element("span", { class: "many" }, `and ${legend.length - MOST_LEGEND} more`)
       : "";
-    document.getElementById("map-legend").replaceChildren(...legend.slice(0, MOST_LEGEND), more);
+    document.getElementById("map-legend").replaceChildren(...legend.slice(0, MOST_LEGEND), more,
+      ...(bubbles.length ? [] : parts.typed(Array.from({ length: graph.size }, (_, number) => graph.edge(number)).filter(graph.isShown))));
   }
 
   function turn() {

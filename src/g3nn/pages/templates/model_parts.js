@@ -40,6 +40,11 @@ const parts = (() => {
       element("span", { class: "entry" }, show(key), element("span", { class: "many" }, `× ${many}`)));
   }
 
+  // Entries for the types of some edges, those without a colour of their own together.
+  const typed = (edges) => (packed.types === null ? [] : [element("div", { class: "legend lines" },
+    ...counted(edges.flatMap(({ types }) => types.map(graph.shadeNumber)), (shade) => marked(graph.shade([shade]),
+      shade === graph.MOST_SHADES ? "other types" : packed.types.names[shade])))]);
+
   // A label in a table, marked if it differs from the answer.
   const label = (content, title, differs) =>
     element("span", { class: differs ? "label differs" : "label", title }, differs ? "≠ " : "", content);
@@ -50,6 +55,9 @@ const parts = (() => {
     files: [{ label: "id", value: (one) => one.id },
       ...(packed.title === null ? [] : [{ label: packed.title, value: (one) => one.name }])],
   };
+  const kind = packed.kinds === null ? [] : [{ label: "kind", value: (one) => one.kind, word: true }];
+  const type = packed.types === null ? [] : [{ label: "type", value: graph.typeText, word: true }];
+  const filters = () => [...graph.kindFilters, ...beliefs.filters];
   const degree = { label: "degree", value: (one) => one.degree };
 
   // A column with the answer and how certain it is, in the words `more` of a node; `files` follow the answer in a file.
@@ -71,5 +79,5 @@ const parts = (() => {
     };
   }
 
-  return { reference, degree, believed, original, about, FULL, belief, colour, marked, named, bars, counted, label };
+  return { reference, kind, type, typed, filters, degree, believed, original, about, FULL, belief, colour, marked, named, bars, counted, label };
 })();
