@@ -25,7 +25,7 @@ HIDDEN, DROPOUT, DECAY, EPOCHS, PATIENCE, HEADS, BASES = 64, 0.5, 5e-4, 300, 50,
 RATES = {"paths-mlp": 0.005, "rgcn": 0.01, "hgt": 0.005, "han": 0.005}
 MOST_COLUMNS = 256
 """Of trees."""
-MOST_PATHS, MOST_PAIRS = 12, 2_000_000
+MOST_PATHS, MOST_PAIRS = 8, 1_000_000
 """Of HAN: paths there and back, and pairs of nodes that one of them joins; of more, so many are drawn."""
 PYG = ("rgcn", "hgt", "han")
 PEERS = ("trees", "paths-mlp", *PYG)
@@ -45,13 +45,9 @@ def answer(method: str, task: NodeTask, stops: bool, seed: int, device: str) -> 
     if method == "trees":
         return trees(task, stops, seed)
     if method == "paths-mlp":
-        return trained(Perceptron(Paths.fit(task, seed).apply(task), outputs(task)), task, RATES[method], device)
+        return trained(Perceptron(Paths.fit(task, seed).apply(task), task.num_classes), task, RATES[method], device)
     made: dict[str, Callable[[NodeTask], nn.Module]] = {"rgcn": RGCN, "hgt": HGT, "han": HAN}
     return trained(made[method](task), task, RATES[method], device)
-
-
-def outputs(task: NodeTask) -> int:
-    return task.num_classes
 
 
 def relations_of(task: NodeTask) -> Relations:
@@ -169,7 +165,7 @@ class Start(nn.Module):
 class Network(nn.Module):
     def __init__(self, task: NodeTask) -> None:
         super().__init__()
-        self.start, self.head = Start(task), nn.Linear(HIDDEN, outputs(task))
+        self.start, self.head = Start(task), nn.Linear(HIDDEN, task.num_classes)
         self.n, self.drop = task.num_nodes, nn.Dropout(DROPOUT)
         self.register_buffer("order", torch.tensor(np.concatenate(self.start.places)), persistent=False)
 
