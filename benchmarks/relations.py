@@ -160,7 +160,8 @@ def million(nodes: int, device: str) -> None:
             seconds.append(time.monotonic() - began)
             accuracy = float((model.predict()[one.test] == one.labels[one.test]).mean())
             if size == nodes:
-                print(f"{'one type' if one is case else 'five types'}: {seconds[-1]:.1f} s, accuracy {accuracy:.3f}")
+                name = "one type" if one is case else "five types"
+                print(f"{name}: {seconds[-1]:.1f} s, accuracy {accuracy:.3f}", flush=True)
     print(f"{nodes:,} nodes, {task.num_edges:,} edges: five types take {seconds[1] / seconds[0]:.2f} times as long")
 
 
