@@ -255,13 +255,22 @@ def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabe
     plans = judges(task, parameters["effort"] == "quick", search.seeds[0], search.device)
     search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(plans))
     seen = search.seen(next(iter(search.views)), around="" if task.relations is None else PATHS)
-    how = (search.seeds[0], search.progress, search.weights, int(search.common["epochs"]))
+    nodes, weights = np.arange(task.num_nodes), search.weights
+    if task.relations is not None:
+        # What reads paths needs no other nodes.
+        nodes = np.union1d(task.train, task.val)
+        seen, weights = seen.among(nodes), None if weights is None else weights[nodes]
+    how = (search.seeds[0], search.progress, weights, int(search.common["epochs"]))
     try:
-        judged, others = judged_labels(seen, plans, *how, twice=asked is True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
+            judged, others = judged_labels(seen, plans, *how, twice=asked is True)
     except Interrupted:
         if not (problem.simple and len(problem.val)):
             raise
         return None, search  # Simple models are quickly tried, and the best of them will answer.
+    judged = replace(judged, nodes=nodes[judged.nodes])
+    others = tuple(replace(one, nodes=nodes[one.nodes]) for one in others)
     if asked == "auto" and not judged.many:
         return judged, search
     # Labels can be shared out anew if they are classes, there is validation, and only the training looks at them.

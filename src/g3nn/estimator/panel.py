@@ -476,11 +476,12 @@ def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
 
 
 def with_paths(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """As many candidates, the first of which read the paths of types that lead away from a node."""
+    """As many candidates, the first of which read the paths of types that lead away from a node, or the types."""
     near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.5, "sharpening": 0.3}
     narrow = {**_WIDE, "dropout": 0.8}
     paths = [Candidate("mlp", "elbo", _WIDE), Candidate("grand", "elbo", near), Candidate("mlp", "elbo", narrow)]
     first, *others = (replace(one, neighbours=PATHS) for one in paths)
+    others.append(Candidate("relational", "elbo", _WIDE))
     spreading = [one for one in tried if one.name == "sbm-appnp"]
     rest = [one for one in tried if one.name != "sbm-appnp"]
     return (first, *spreading, *others, *rest)[: max(len(tried), 1)]

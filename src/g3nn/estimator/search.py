@@ -343,16 +343,7 @@ class Search:
         self.progress.stage("trying forms of the features", 0.08, len(self.views))
         nodes = np.union1d(task.train, task.val)
         around = neighbour_mean(task.edges, task.num_nodes, task.weights)[nodes]
-        labelled = replace(
-            task,
-            edges=task.edges[:, :0],
-            weights=None,
-            beliefs=None,
-            labels=task.labels[nodes],
-            train=np.searchsorted(nodes, task.train),
-            val=np.searchsorted(nodes, task.val),
-            unit=None,
-        )
+        labelled = replace(task.among(nodes), beliefs=None)
         epochs = min(_PROBE_EPOCHS, int(self.common["epochs"]))
         plan = _PROBE.plan({**self.common, "epochs": epochs}, self.seeds[:1], self.device)
         for view in self.views:

@@ -221,6 +221,15 @@ class NodeTask:
         source, target = np.isin(self.edges, nodes)
         return self.with_edges(~(source | target), setting=setting)
 
+    def among(self, nodes: np.ndarray) -> NodeTask:
+        """The same task for some nodes, sorted, without their edges."""
+        parts = (self.train, self.val, self.test)
+        train, val, test = (np.searchsorted(nodes, part[np.isin(part, nodes)]) for part in parts)
+        beliefs = None if self.beliefs is None else self.beliefs[nodes]
+        none = self.with_edges(np.zeros(self.num_edges, dtype=bool))
+        alone = replace(none, features=self.features[nodes], labels=self.labels[nodes], beliefs=beliefs)
+        return replace(alone, train=train, val=val, test=test, relations=None, unit=None)
+
     def without_test(self) -> NodeTask:
         """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""
         return replace(self, labels=without_labels_of(self.labels, self.test), test=self.test[:0])

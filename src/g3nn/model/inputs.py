@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,6 @@ from g3nn.kernels.sparse import (
     neighbour_mean,
     neighbour_rows,
     normalised_adjacency,
-    row_mean,
 )
 from g3nn.model.replicas import Noise, optional_draw
 
@@ -113,21 +112,6 @@ class Hop(Protocol):
 
     def own(self, x: Rowwise) -> Rowwise:
         """The rows of the nodes that remain."""
-
-
-class Typed(NamedTuple):
-    """Messages along arcs by their types: the P pairs of a node that is heard and a type, and the Q pairs of a node
-    that hears and a type.
-
-    node, type: (P,), who says something by which type of arcs. hearing: (Q,) nodes. mean: (Q, P), the mean over the
-    arcs of one node and type. total: (n, Q), the sum over the types of each node.
-    """
-
-    node: Tensor
-    type: Tensor
-    hearing: Tensor
-    mean: SparseMatrix
-    total: SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,24 +311,6 @@ class Inputs:
         ends = self.graph.edges, self.graph.edges[::-1]
         out, back = (self.sparse(arc_mean(arcs, self.n, self.graph.weights)) for arcs in ends)
         return out, back
-
-    @cached_property
-    def by_type(self) -> Typed:
-        """What nodes hear of each type of arcs; without types of their neighbours."""
-        types = self.graph.relations
-        if types is None:
-            matrices = [neighbour_mean(self.graph.edges, self.n, self.graph.weights)]
-        else:
-            matrices = [row_mean(arcs.matrix) for arcs in types.arcs]
-        hearing, said = (
-            [np.flatnonzero(np.diff(m.indptr)) for m in side] for side in (matrices, [m.T.tocsr() for m in matrices])
-        )
-        blocks_ = [m[rows][:, columns] for m, rows, columns in zip(matrices, hearing, said, strict=True)]
-        rows = np.concatenate(hearing)
-        total = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(self.n, len(rows)))
-        codes = [np.repeat(np.arange(len(ends)), [len(end) for end in ends]) for ends in (hearing, said)]
-        tensors = [torch.from_numpy(part).to(self.device) for part in (np.concatenate(said), codes[1], rows)]
-        return Typed(*tensors, self.sparse(sp.csr_array(sp.block_diag(blocks_))), self.sparse(total))
 
     @cached_property
     def mean_features(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:

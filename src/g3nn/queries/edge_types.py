@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from g3nn.graph.relations import forwards
 from g3nn.graph.task import NodeTask
@@ -40,10 +41,10 @@ def edge_types(task: NodeTask, seed: int = 0) -> list[EdgeType]:
         return []
     evidence = _Evidence(task, Paths.fit(task, seed), seed).all()
     counts = np.bincount(relations.types, minlength=len(relations.names))
-    found = [
-        EdgeType(name, int(count), *map(relations.kinds_among, relations.of(type).pairs), directed, evidence.get(name))
-        for type, ((name, directed), count) in enumerate(zip(relations.directions, counts, strict=True))
-    ]
+    found = []
+    for type, (name, directed) in enumerate(relations.directions):
+        source, target = (relations.kinds_among(end) for end in relations.of(type).pairs)
+        found.append(EdgeType(name, int(counts[type]), source, target, directed, evidence.get(name)))
     return sorted(found, key=lambda one: (-(one.evidence or 0), -one.edges))
 
 
@@ -98,7 +99,7 @@ class _Evidence:
         """(m, r), the leading directions of the columns, which are all that a linear model sees of them."""
         if not names:
             return np.zeros((len(self._judging), 1))
-        columns = self.paths.of_types(names).apply(self.task)[self._judging].astype(np.float64)
+        columns = sp.csr_array(self.paths.of_types(names).apply(self.task)[self._judging], dtype=np.float64)
         sizes, directions = np.linalg.eigh((columns @ columns.T).toarray())
         leading = slice(-1, -1 - min(_DIRECTIONS, len(sizes)), -1)
         return np.asarray(directions[:, leading] * np.sqrt(sizes[leading].clip(0)))

@@ -66,17 +66,6 @@ def pilot(task: NodeTask) -> tuple[NodeTask, float]:
     nodes = np.unique(np.concatenate([*some, rng.integers(task.num_nodes, size=count)]))
     ends = rng.integers(len(nodes), size=(2, int(share * task.num_edges)))
     edges = np.unique((ends if task.directed else np.sort(ends, axis=0))[:, ends[0] != ends[1]], axis=1)
-    small = replace(
-        task,
-        features=task.features[nodes],
-        edges=edges,
-        weights=None if task.weights is None else np.ones(edges.shape[1]),
-        beliefs=None if task.beliefs is None else task.beliefs[nodes],
-        labels=task.labels[nodes],
-        train=np.flatnonzero(np.isin(nodes, task.train)),
-        val=np.flatnonzero(np.isin(nodes, task.val)),
-        test=task.test[:0],
-        unit=None,
-        relations=None,
-    )
+    weights = None if task.weights is None else np.ones(edges.shape[1])
+    small = replace(task.among(nodes), edges=edges, weights=weights, test=task.test[:0])
     return small, max(task.num_nodes / len(nodes), task.num_edges / max(edges.shape[1], 1))

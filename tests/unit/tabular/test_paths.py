@@ -29,7 +29,7 @@ def films():
 
 
 def block(paths, task, width, place):
-    return paths.apply(task).toarray()[:, place : place + width]
+    return sp.csr_array(paths.apply(task)).toarray()[:, place : place + width]
 
 
 def test_columns_are_features_counts_shares_and_means(films):
@@ -64,7 +64,7 @@ def test_nodes_of_other_kinds_have_no_columns(films):
 
 def test_all_columns_of_a_kind_have_one_size(films):
     fitted = Paths.fit(films)
-    columns = fitted.apply(films).toarray()[:FILMS]
+    columns = sp.csr_array(fitted.apply(films)).toarray()[:FILMS]
     for place, width in ((0, 2), (2, 2), (4, 3)):
         assert np.square(columns[:, place : place + width]).sum(1).mean() == pytest.approx(1, rel=1e-5)
 
@@ -99,10 +99,10 @@ def test_new_nodes_are_described_by_nodes_of_the_fit(films):
     task = replace(
         films, features=features, relations=films.relations.enlarged(more), labels=np.append(films.labels, -1)
     )
-    columns = fitted.apply(task).toarray()
+    columns = sp.csr_array(fitted.apply(task)).toarray()
     np.testing.assert_allclose(columns[n, 4:7] * fitted.paths[0].scales[0], [0.5, 0, 0.5], rtol=1e-6)
     # Another film of the same persons changes the means of the others, but not whom they are by.
-    np.testing.assert_allclose(columns[:n, :7], fitted.apply(films).toarray()[:, :7])
+    np.testing.assert_allclose(columns[:n, :7], sp.csr_array(fitted.apply(films)).toarray()[:, :7])
 
 
 def test_counts_alone(films):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
 from g3nn.base.options import flag, integer
 from g3nn.graph.outcomes import Outcome
 from g3nn.kernels import linear, rectify
+from g3nn.kernels.sparse import SparseMatrix, neighbour_mean, row_mean
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import PerceptronOptions
 from g3nn.model.posteriors.base import LabelPosterior
@@ -47,6 +51,38 @@ class Relational(LabelPosterior[RelationalOptions]):
         return self.answer(own + self.second.heard(inputs, bases) + self.second.bias.unsqueeze(1))
 
 
+class _Messages(NamedTuple):
+    """Along arcs by their types: the P pairs of a node that is heard and a type, and the Q pairs of a node that hears
+    and a type.
+
+    node, type: (P,), who says something by which type of arcs. hearing: (Q,) nodes. mean: (Q, P), the mean over the
+    arcs of one node and type. total: (n, Q), the sum over the types of each node.
+    """
+
+    node: Tensor
+    type: Tensor
+    hearing: Tensor
+    mean: SparseMatrix
+    total: SparseMatrix
+
+    @classmethod
+    def of(cls, inputs: Inputs) -> _Messages:
+        """Without types, from neighbours."""
+        task, n = inputs.graph, inputs.n
+        if task.relations is None:
+            matrices = [neighbour_mean(task.edges, n, task.weights)]
+        else:
+            matrices = [row_mean(arcs.matrix) for arcs in task.relations.arcs]
+        hearing = [np.flatnonzero(np.diff(matrix.indptr)) for matrix in matrices]
+        heard = [np.unique(matrix.indices) for matrix in matrices]
+        blocks = [matrix[rows][:, ends] for matrix, rows, ends in zip(matrices, hearing, heard, strict=True)]
+        types, rows = np.repeat(np.arange(len(heard)), [len(ends) for ends in heard]), np.concatenate(hearing)
+        total = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
+        node, type, ends = (torch.from_numpy(x).to(inputs.device) for x in (np.concatenate(heard), types, rows))
+        mean = sp.csr_array(sp.block_diag(blocks))
+        return cls(node.long(), type, ends, inputs.sparse(mean), inputs.sparse(total))
+
+
 class _Layer(nn.Module):
     def __init__(self, fan_in: int, fan_out: int, arcs: int, replicas: Replicas, options: RelationalOptions) -> None:
         super().__init__()
@@ -63,7 +99,7 @@ class _Layer(nn.Module):
 
     def heard(self, inputs: Inputs, bases: list[Tensor]) -> Tensor:
         """(R, n, h): the sum over types of what the neighbours say, from their rows times each matrix of the basis."""
-        by_type = inputs.by_type
+        by_type = inputs.once(_Messages, lambda: _Messages.of(inputs))
         said = sum(
             (rows[:, by_type.node] * self.shares[:, by_type.type, b : b + 1] for b, rows in enumerate(bases)),
             start=bases[0].new_zeros(()),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,11 +20,14 @@ _LONGEST, _MOST_PATHS, _MOST_EXTENDED = 3, 128, 48
 """Steps of a path; paths that become columns; and paths of one length that are extended."""
 _COVERED, _FEWEST = 0.03, 2
 """A path says something if it leads somewhere from this share of the labelled nodes, and at least from this number."""
-_MOST_ENDS, _COMPONENTS = 256, 32
-"""Where more nodes are at the end of a path, columns are leading singular vectors of the shares."""
+_MOST_ENDS, _COMPONENTS, _MOST_COMPONENTS = 256, 32, 1024
+"""Where more nodes are at the end of a path, columns are leading singular vectors of the shares, at most so many of one
+path and of all together."""
 _MOST_PRODUCT, _MOST_WORK, _MOST_ENTRIES = 30_000_000, 500_000_000, 60_000_000
 """Entries that the rows of a path may have, and products that are summed up in them; and entries of all paths of one
 length, and of all means."""
+_DENSE = 0.3
+"""A matrix with a larger share of entries is dense."""
 _NARROW, _MOST_MEANS = 128, 24
 """Up to this number of dense features they stay as they are; and of how many paths dense features are averaged."""
 
@@ -43,6 +48,10 @@ class PathColumns:
     basis: np.ndarray | None
     means: bool
     scales: np.ndarray
+
+    def width(self, shares: sp.csr_array) -> int:
+        """How many entries its shares take as columns."""
+        return shares.nnz if self.basis is None else shares.shape[0] * self.basis.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +90,13 @@ class Paths:
         basis = _basis(features, seed)
         averaged, found, dense = _averaged(features, basis), list[PathColumns](), not sp.issparse(features)
         steps, room = _steps(relations), _MOST_ENTRIES
-        for path, shares in _walks(steps, rows, chosen):
-            means = averaged is not None and not (dense and len(found) >= _MOST_MEANS)
-            means = means and room > 0 and _affordable(shares, averaged)
-            there = shares @ averaged if means else None
-            room -= 0 if there is None else _stored(there)
-            found.append(_columns(path, shares, there, seed))
+        walks = list(_walks(steps, rows, chosen))
+        rank = max(min(_COMPONENTS, _MOST_COMPONENTS // max(len(walks), 1)), 1)
+        for path, shares in walks:
+            means = averaged is not None and room > 0 and not (dense and len(found) >= _MOST_MEANS)
+            there = shares @ averaged if means and _affordable(shares, averaged) else None
+            found.append(_columns(path, shares, there, rank if room > 0 else 0, seed))
+            room -= found[-1].width(shares) + (0 if there is None else _stored(there))
         counts = _counts(relations, rows, arcs := tuple(steps))
         own = _size(features[rows])
         return cls(np.unique(relations.kinds[rows]), arcs, tuple(found), own, _size(counts), basis)
@@ -97,8 +107,18 @@ class Paths:
         paths = tuple(one for one in self.paths if set(one.path) <= set(arcs))
         return replace(self, arcs=arcs, paths=paths, own=0.0)
 
-    def apply(self, task: NodeTask) -> sp.csr_array:
-        """(n, D) float32"""
+    def apply(self, task: NodeTask) -> Matrix:
+        """(n, D) float32, sparse where most of it is 0. That of the last task is kept."""
+        asked = (task.relations, task.features)
+        if not self._last or any(one is not other for one, other in zip(asked, self._last[0], strict=True)):
+            self._last[:] = asked, self._applied(task)
+        return self._last[1]
+
+    @cached_property
+    def _last(self) -> list[Any]:
+        return []
+
+    def _applied(self, task: NodeTask) -> Matrix:
         relations = _relations(task)
         rows = np.flatnonzero(np.isin(relations.kinds, self.asked))
         steps, averaged = _steps(relations), _averaged(task.features, self.basis)
@@ -114,12 +134,11 @@ class Paths:
                 assert averaged is not None
                 parts.append(sp.csr_array(shares @ averaged) / one.scales[1])
         columns = sp.csr_array(sp.hstack(parts), dtype=np.float32)
-        places = sp.csr_array(
-            (np.ones(len(rows), np.float32), (rows, np.arange(len(rows)))), (task.num_nodes, len(rows))
-        )
-        found = sp.csr_array(places @ columns)
-        found.sort_indices()
-        return found
+        if columns.nnz > _DENSE * task.num_nodes * columns.shape[1]:
+            found = np.zeros((task.num_nodes, columns.shape[1]), np.float32)
+            found[rows] = columns.toarray()
+            return found
+        return sp.csr_array(_start(rows, task.num_nodes).T @ columns)
 
 
 def _relations(task: NodeTask) -> Relations:
@@ -158,7 +177,7 @@ def _walks(
         longer = list[tuple[int, Path, sp.csr_array]]()
         for path, shares in last[:_MOST_EXTENDED]:
             near = shares[labelled]
-            covered = {name: np.count_nonzero(near @ start) for name, start in starts.items()}
+            covered = {name: int(np.count_nonzero(near @ start)) for name, start in starts.items()}
             longer += [(covers, (*path, name), shares) for name, covers in covered.items() if covers >= least]
         longer.sort(key=lambda one: (-one[0], one[1]))
         last, room = [], _MOST_ENTRIES
@@ -183,13 +202,13 @@ def _stored(matrix: Matrix) -> int:
     return int(matrix.nnz if sp.issparse(matrix) else matrix.size)
 
 
-def _columns(path: Path, shares: sp.csr_array, there: Matrix | None, seed: int) -> PathColumns:
-    ends = np.flatnonzero(np.bincount(shares.indices, minlength=shares.shape[1]) >= _FEWEST)
+def _columns(path: Path, shares: sp.csr_array, there: Matrix | None, rank: int, seed: int) -> PathColumns:
+    """rank: of the basis, if there is to be one; with 0 the ends are no columns."""
+    ends = np.flatnonzero(np.bincount(shares.indices, minlength=shares.shape[1]) >= _FEWEST)[: rank * shares.shape[1]]
     basis, sizes = None, np.ones(2)
     part: Matrix = shares[:, ends]
     if len(ends) > _MOST_ENDS:
-        rank = min(_COMPONENTS, part.shape[0] - 1)
-        svd = sklearn.decomposition.TruncatedSVD(rank, random_state=seed).fit(part)
+        svd = sklearn.decomposition.TruncatedSVD(min(rank, part.shape[0] - 1), random_state=seed).fit(part)
         basis = svd.components_.T.astype(np.float32)
         part = part @ basis
     sizes[0] = _size(part)
