@@ -57,12 +57,13 @@ def relations_of(task: NodeTask) -> Relations:
 
 def trees(task: NodeTask, stops: bool, seed: int) -> np.ndarray:
     """One model for classes or a number, and one for each tag."""
-    columns = Paths.fit(task, seed).apply(task)
+    columns = sp.csr_array(Paths.fit(task, seed).apply(task))
     if columns.shape[1] > MOST_COLUMNS:
         rows = np.flatnonzero(np.diff(columns.indptr))
         svd = TruncatedSVD(min(MOST_COLUMNS, len(rows) - 1), random_state=seed).fit(columns[rows])
         # Few counts of arcs would drown among the others.
-        dense = np.concatenate([svd.transform(columns), Paths.of_degrees(task).apply(task).toarray()], axis=1)
+        counts = sp.csr_array(Paths.of_degrees(task).apply(task)).toarray()
+        dense = np.concatenate([svd.transform(columns), counts], axis=1)
     else:
         dense = columns.toarray()
     train, val = task.train if stops else np.union1d(task.train, task.val), task.val

@@ -32,7 +32,17 @@ from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.tables.frames import library_of, native_frame
 from g3nn.model.generative import POSTERIOR, ModelSpec
 from g3nn.model.objective import Objective
-from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestion, SampledGraph, Suggestion, check_graph
+from g3nn.queries import (
+    AuditTables,
+    EdgeSuggestion,
+    EdgeType,
+    GraphAudit,
+    LabelSuggestion,
+    SampledGraph,
+    Suggestion,
+    check_graph,
+    edge_types,
+)
 from g3nn.queries.audit_tables import with_ids
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import Strategy
@@ -374,6 +384,13 @@ class GraphEstimator(Shown):
             self.fitted_ = replace(self.fitted_, labels=judged)
         assert self.fitted_.labels is not None
         return self.fitted_.labels
+
+    def edge_types(self) -> list[EdgeType]:
+        """The types of edges, those that say most about labels first; none where edges have no types. What one says is
+        its `evidence` in nats for each labelled node; see docs/method.md."""
+        check_is_fitted(self)
+        fitted = self.fitted_
+        return edge_types(replace(fitted.task, features=fitted.views[0].apply(fitted.task.features)), fitted.seed)
 
     def sample_graph(self, seed: int = 0) -> SampledGraph:
         """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""

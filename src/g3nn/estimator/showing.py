@@ -33,7 +33,7 @@ from g3nn.graph.tables.graph import TableGraph
 from g3nn.model.inputs import Features, Inputs
 from g3nn.pages import assets, figures, write_model_report
 from g3nn.pages.model_page import histories
-from g3nn.queries import LABEL_ROW, AuditTables
+from g3nn.queries import LABEL_ROW, AuditTables, EdgeType
 from g3nn.queries.wrong_labels import JudgedLabels
 
 if TYPE_CHECKING:
@@ -197,6 +197,9 @@ class Shown(BaseEstimator):
     @abstractmethod
     def audit_edges(self, missing: int = 100, *, ids: bool = True) -> AuditTables: ...
 
+    @abstractmethod
+    def edge_types(self) -> list[EdgeType]: ...
+
     def report(self, path: str | Path, *, nodes: object = None, title: str = "") -> None:
         """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
 
@@ -206,7 +209,7 @@ class Shown(BaseEstimator):
         check_is_fitted(self)
         assets.check_target(Path(path), "path")
         found = audit_or_note(self.audit_edges) if self.fitted_.task.num_edges else None
-        write_model_report(self, path, nodes=nodes, title=title, audit=found)
+        write_model_report(self, path, nodes=nodes, title=title, audit=found, evidence=evidence_of(self))
 
     def plot_reliability(self) -> Figure:
         """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes; of
@@ -290,7 +293,13 @@ def write_results(
             audit=found,
             test=scores_on_test(estimator, graph),
             command=command,
+            evidence=evidence_of(estimator),
         )
+
+
+def evidence_of(estimator: Shown) -> dict[str, float | None] | None:
+    """What each type of edges says about labels, for the page; None where there are no types."""
+    return {one.name: one.evidence for one in estimator.edge_types()} or None
 
 
 def scores_on_test(estimator: GraphEstimator, graph: TableGraph) -> dict[str, object] | None:

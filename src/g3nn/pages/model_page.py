@@ -42,7 +42,7 @@ def write_model_report(
     audit: AuditTables | None = None,
     test: Mapping[str, object] | None = None,
     command: str = "",
-    worth: Mapping[str, float] | None = None,
+    evidence: Mapping[str, float | None] | None = None,
 ) -> None:
     """Write the page of a fitted estimator to one file that needs no network.
 
@@ -50,7 +50,7 @@ def write_model_report(
     audit:   the result of `estimator.audit`: how likely every edge is, and pairs that lack one.
     test:    the result of `estimator.evaluate` on nodes that had no part in the fit.
     command: what was typed to make the page.
-    worth:   what each type of edge is worth to the answers, in nats.
+    evidence: what each type of edges says about labels, in nats; see `estimator.edge_types`.
     """
     path = Path(out_path)
     assets.check_target(path)
@@ -62,7 +62,7 @@ def write_model_report(
         problems.add("audit", given, f"an audit of the {fitted.task.num_edges} edges that were fitted")
     problems.raise_if_any()
     graph = Graph(estimator, about, view_of(fitted), likely, NO_PAIRS if audit is None else audit.missing)
-    assets.write(path, _page(graph, clean(title) or "A fitted model", test, command, worth))
+    assets.write(path, _page(graph, clean(title) or "A fitted model", test, command, evidence))
 
 
 def _page(
@@ -70,7 +70,7 @@ def _page(
     title: str,
     test: Mapping[str, object] | None,
     command: str,
-    worth: Mapping[str, float] | None,
+    evidence: Mapping[str, float | None] | None,
 ) -> str:
     from g3nn.graph.outcomes import COVERAGE  # Here, since pages of stored results are made without torch.
 
@@ -90,7 +90,7 @@ def _page(
             "table": view.table(scores),
             "panel": _panel(estimator.panel_, view.outcome.score_title),
             "schema": _schema(fitted),
-            "types": None if shown.relations is None else _edge_types(shown.relations, worth),
+            "types": None if shown.relations is None else _edge_types(shown.relations, evidence),
             "traps": traps(fitted),
             "simple": simple_models(estimator.panel_, fitted, view.outcome.score_title),
             "thresholds": thresholds(fitted, view) if judged else None,
@@ -147,17 +147,17 @@ def _schema(fitted: FittedModel) -> dict[str, object] | None:
     return table("How each column was read", {"column": None, "read as": None, "empty cells": 0, "became": None}, rows)
 
 
-def _edge_types(relations: Relations, worth: Mapping[str, float] | None) -> dict[str, object]:
+def _edge_types(relations: Relations, evidence: Mapping[str, float | None] | None) -> dict[str, object]:
     """The types of edges, those of most edges first."""
     rows = list[list[object]]()
     for type in by_size(relations).tolist():
         name, pairs, directed = relations.names[type], relations.of(type).pairs, bool(relations.directed[type])
-        gained = [] if worth is None else [worth.get(name)]
+        gained = [] if evidence is None else [evidence.get(name)]
         kinds = _ends(relations, pairs, directed)
         rows.append([clean(name), pairs.shape[1], *kinds, "yes" if directed else "no", *gained])
     columns: Columns = {"type": None, "edges": 0}
     columns |= {"between": None} if len(relations.kind_names) > 1 else {}
-    return table("Types of edges", {**columns, "directed": None, **({} if worth is None else {"worth": 4})}, rows)
+    return table("Types of edges", {**columns, "directed": None, **({} if evidence is None else {"evidence": 4})}, rows)
 
 
 def _ends(relations: Relations, pairs: np.ndarray, directed: bool) -> list[str]:

@@ -5,6 +5,7 @@ Strategies that choose what to ask are pure functions over arrays; `suggest` of 
 
 from g3nn.queries.audit_tables import LABEL_ROW, AuditTables, probably_wrong
 from g3nn.queries.choosing import EdgeSuggestion, LabelSuggestion, Suggestion, choose, doubtful_edges, first_nodes
+from g3nn.queries.edge_types import EdgeType, edge_types
 from g3nn.queries.graph_audit import GraphAudit, check_graph
 from g3nn.queries.strategies import STRATEGIES, Scores, Situation
 from g3nn.queries.survey import SampledGraph
@@ -14,6 +15,7 @@ __all__ = [
     "STRATEGIES",
     "AuditTables",
     "EdgeSuggestion",
+    "EdgeType",
     "GraphAudit",
     "LabelSuggestion",
     "SampledGraph",
@@ -23,6 +25,7 @@ __all__ = [
     "check_graph",
     "choose",
     "doubtful_edges",
+    "edge_types",
     "first_nodes",
     "probably_wrong",
 ]

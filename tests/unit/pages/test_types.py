@@ -80,12 +80,12 @@ def test_the_table_of_types(typed, page_of):
     assert "<b>with" not in page
 
 
-def test_what_types_are_worth(typed, page_of):
-    page = page_of(typed, worth={"by": 0.25, "like": -0.5})
+def test_what_types_say(typed, page_of):
+    page = page_of(typed, evidence={"by": 0.25, "like": 0.5})
     table = data_of(page)["types"]
-    assert list(table["columns"])[-1] == "worth"
-    assert [row[-1] for row in table["rows"]] == [0.25, None, -0.5]
-    assert "Worth: how much worse" in Tags(page).text
+    assert list(table["columns"])[-1] == "evidence"
+    assert [row[-1] for row in table["rows"]] == [0.25, None, 0.5]
+    assert "Evidence: how much more likely" in Tags(page).text
 
 
 def test_types_of_one_kind_and_kinds_with_one_type(page_of):
