@@ -117,7 +117,13 @@ def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.
 
 
 def read_weighted_edges(
-    edges: object, n: int, directed: bool, problems: Problems, weights: object = None, repeats: bool = True
+    edges: object,
+    n: int,
+    directed: bool,
+    problems: Problems,
+    weights: object = None,
+    repeats: bool = True,
+    types: bool = False,
 ) -> Edges:
     """From (2, E), (E, 2), a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a networkx or igraph
     graph, a data frame, or a mapping from types to any of these; None: no edges. (2, E) int64, each pair once, no
@@ -125,6 +131,7 @@ def read_weighted_edges(
 
     weights: one for each pair as given, 0 for no edge; by default those that come with the edges; False: none. Those of
     a repeated pair, and of both directions of an undirected one, add up. repeats: whether without any they are weights.
+    types: whether pairs have types, so that some may be repeated.
     """
     given = Edges(NO_EDGES) if edges is None else carried(edges, n, problems)
     given = given or Edges(pair_array("edges", edges, problems))
@@ -151,7 +158,7 @@ def read_weighted_edges(
         pairs, values = pairs[:, values > 0], values[values > 0]
     merged, more = merged_edges(pairs, values, n, directed, repeats and weights is None)
     # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
-    if more["self-loop"] or more["repeat"]:
+    if more["self-loop"] or (more["repeat"] and not types and given.types is None):
         more["of weight 0"] = given.pairs.shape[1] - pairs.shape[1]
         warn_caller(f"edges: {accounted(merged, given.pairs.shape[1], 'pair', more, 'weights=False')}")
     return merged

@@ -383,7 +383,7 @@ def simple_candidates(
             Candidate("linear-neighbours", options={"penalty": one}, estimator=linear(outcome, one, labels))
             for one in _PENALTIES
         ]
-        degrees = Candidate("linear-degrees", estimator=linear(outcome, 1.0, labels), neighbours=DEGREES)
+        degrees = Candidate("linear-degrees", estimator=scaled_linear(outcome, 1.0, labels), neighbours=DEGREES)
         around = [replace(one, neighbours=PATHS) for one in paths] + [
             one for one in around if one.name != paths[0].name
         ]

@@ -215,7 +215,9 @@ def read_problem(
     folds: tuple[np.ndarray, ...] = (chosen,)
     if n:
         pairs = two_by_two(given.edges, n)
-        edges = read_weighted_edges(pairs, n, given.directed, problems, given.edge_weights)
+        edges = read_weighted_edges(
+            pairs, n, given.directed, problems, given.edge_weights, types=given.edge_types is not None
+        )
         relations = _relations(given, pairs, n, problems)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:

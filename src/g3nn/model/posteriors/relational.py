@@ -23,7 +23,7 @@ from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw
 @dataclass(frozen=True)
 class RelationalOptions(PerceptronOptions):
     bases: int = integer(4, "number of matrices that the weights of all types are combinations of", low=1, high=64)
-    attention: bool = flag(False, "whether each node listens to some of its types more than to others")
+    type_attention: bool = flag(False, "whether each node listens to some of its types more than to others")
 
 
 class Relational(LabelPosterior[RelationalOptions]):
@@ -91,7 +91,7 @@ class _Layer(nn.Module):
         self.bases = replicas.glorot("bases", fan_in, fan_out, count, fan_in, fan_out)
         self.shares = replicas.glorot("shares", arcs, count)
         self.bias = replicas.zeros(fan_out)
-        self.towards = replicas.glorot("towards", fan_out, 1) if options.attention else None
+        self.towards = replicas.glorot("towards", fan_out, 1) if options.type_attention else None
 
     @property
     def weights(self) -> tuple[Tensor, ...]:
