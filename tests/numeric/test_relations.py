@@ -43,7 +43,8 @@ def log_graph(model, inputs, y):
     """(R,): log p(G | X, y), pair by pair: of papers unordered pairs cite, and every paper may be in every venue."""
     hot = torch.nn.functional.one_hot(torch.tensor(y), CLASSES).double().expand(2, -1, -1)
     total = 0.0
-    cites, within = zip(model.likelihood.parts, inputs.task.by_type, strict=True)
+    tasks = [source.inputs.task for source in PairSource(inputs).by_type]
+    cites, within = zip(model.likelihood.parts, tasks, strict=True)
     for (part, task), possible in (
         (cites, [(i, j) for i in range(4) for j in range(i + 1, 4)]),
         (within, [(i, j) for i in range(4) for j in (4, 5)]),

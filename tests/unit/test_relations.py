@@ -11,6 +11,8 @@ from torch_geometric.data import HeteroData
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.graph.relations import kinds_of_new, read_codes, read_relations
 from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.model.pairs import PairSource
 
 PAIRS = np.array([[0, 1, 2, 0, 1], [3, 3, 4, 1, 0]])
 TYPES = ["by", "by", "by", "cites", "cites"]
@@ -134,7 +136,7 @@ def test_a_task_without_some_edges_is_without_them_in_every_type():
     task = NodeTask.build(np.eye(5), PAIRS, [0, 1, 0, -1, -1], [0, 1], [2], relations=relations)
     fewer = task.with_edges(task.edges[0] != 0)
     assert rows(fewer.relations) == [(0, 1, 3), (0, 2, 4)]
-    by, cites = task.by_type
+    by, cites = (source.inputs.task for source in PairSource(Inputs.of(task)).by_type)
     assert by.directed
     assert by.edges.T.tolist() == [[0, 3], [1, 3], [2, 4]]
     assert not cites.directed

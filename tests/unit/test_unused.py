@@ -61,7 +61,9 @@ def test_attributes_and_columns():
     named = igraph.Graph(3, [(0, 1)], vertex_attrs={"name": list("abc"), "x": [1, 2, 3]}, edge_attrs={"type": ["t"]})
     assert [note.split("'")[1] for note in notes_on(named, False, None)] == ["x", "type"]
     frame = pa.table({"source": [0], "target": [1], "weight": [2.0], "type": ["t"]})
-    assert [note.split("'")[1] for note in notes_on(frame, False, None)] == ["type"]
+    assert notes_on(frame, False, None) == ()
+    frame = frame.append_column("since", [[2020]])
+    assert [note.split("'")[1] for note in notes_on(frame, False, None)] == ["since"]
     assert notes_on(nx.Graph([(0, 1, {"weight": 2})]), False, None) == ()
 
 
@@ -83,6 +85,6 @@ def test_pyg():
     assert notes(ARCS, directed=True) == ()
     assert notes(edge_attr=torch.ones(count, 1)) == notes(edge_weight=torch.ones(count)) == (), "used as weights"
     (note,) = notes(edge_attr=torch.ones(count, 2), edge_type=torch.ones(count, dtype=torch.long))
-    assert "'edge_attr', 'edge_type' of the edges are not used" in note
+    assert "edges: 'edge_attr' of the edges are not used" in note, "types are"
     (note,) = notes(edge_attr=torch.ones(count, 1), edge_weight=torch.ones(count))
     assert "'edge_attr' of the edges" in note

@@ -110,6 +110,11 @@ class Edges(NamedTuple):
     repeats: bool = False
     types: np.ndarray | None = None
 
+    def at(self, kept: np.ndarray) -> Edges:
+        """Some of them, by a mask."""
+        weights, types = (None if values is None else values[kept] for values in (self.weights, self.types))
+        return Edges(self.pairs[:, kept], weights, self.repeats, types)
+
 
 def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.ndarray:
     """The pairs of `read_weighted_edges`, whatever they weigh."""
@@ -346,6 +351,13 @@ def _edge_weights(weights: object, count: int | None, problems: Problems) -> np.
             problems.add("weights", found, "finite numbers of at least 0, where 0 means no edge", _NO_WEIGHTS)
             is_sound = False
     return values if is_sound else None
+
+
+def relative_weights(totals: np.ndarray | None) -> np.ndarray | None:
+    """Divided by their mean; None if all are equal, so that nothing tells them from a graph without weights."""
+    if totals is None or (totals == totals[:1]).all():
+        return None
+    return np.asarray(totals / totals.mean())
 
 
 def distinct(codes: np.ndarray) -> np.ndarray:

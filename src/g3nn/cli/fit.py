@@ -44,6 +44,10 @@ class FitOptions(options.TableOptions):
     edges_from: list[str] | None = column(
         None, "Column of names such as A | B: a node for each name, and an edge to it. Repeatable."
     )
+    time: str | None = column(
+        None,
+        "Column of times of nodes, edges or both: the latest labels validate, and no later edge speaks for a label.",
+    )
     outcome: str = option(
         "auto",
         "What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, numbers if there "

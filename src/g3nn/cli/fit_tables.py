@@ -64,7 +64,7 @@ def fit_tables(options: FitOptions) -> None:
     shared = {field.name: getattr(options, field.name) for field in fields(TableOptions)}
     given = {name: value for name, value in shared.items() if value is not None}
     given |= {"target_kind": options.target_kind, "edges_from": options.edges_from or ()}
-    graph = read_tables(**given, split=options.split, outcome=options.outcome, problems=problems)
+    graph = read_tables(**given, split=options.split, time=options.time, outcome=options.outcome, problems=problems)
     assert graph.labels is not None
     classes = by_class(classes, OUTCOMES[graph.outcome], graph.labels.names.tolist(), problems)
     problems.raise_if_any()

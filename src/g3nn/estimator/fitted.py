@@ -250,7 +250,9 @@ class Fitted:
         task = replace(task, features=self.views[0].apply(task.features))
         trust = self.answerer.members[0].trust
         share = SHARES[0] if trust is None or not trust.share else trust.share
-        return judged_edges(task, share, self.structural or is_identity(self.task.features), self.seed, device)
+        described = None if self.tables is None else self.tables.edge_features
+        of_edges = self.structural or (described is not None and described.positions > 0)
+        return judged_edges(task, share, of_edges or is_identity(self.task.features), self.seed, device)
 
     def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n,): labels out of the groups (n,) that were drawn for the nodes."""

@@ -330,7 +330,7 @@ def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bo
         weights,
         at_once=len(problem.seeds) if device.type == "cuda" or folds else 1,
         denoise=_denoise(parameters["denoise"], task, notes),
-        featureless=problem.structural,
+        featureless=problem.structural or problem.positions,
         notes=notes,
         folds=tuple(folds),
         reserved=tuple(reserved),

@@ -62,6 +62,7 @@ class FitProblem:
     since there were no others. folds: with few labels the validation nodes of the first replica, of the second, and so
     on; `val` is the first. given: validation nodes that the caller chose, on which nothing trains. repeats: whether the
     weights of edges are how often they were stated. relations: the types of edges and the kinds of nodes, if any.
+    positions: whether there are features that were made from the edges, besides others.
     """
 
     parameters: Parameters
@@ -79,6 +80,7 @@ class FitProblem:
     repeats: bool = False
     given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     relations: Relations | None = None
+    positions: bool = False
 
     @property
     def train(self) -> np.ndarray:
@@ -244,7 +246,9 @@ def read_problem(
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     how = (labels, folds[0], given.directed, seeds, weights, given.X is None, (), edges.repeats, chosen)
-    problem = FitProblem(parameters, features, edges.pairs, edges.weights, outcome, *how, relations)
+    described = None if given.graph is None else given.graph.edge_features
+    known = relations, described is not None and described.positions > 0
+    problem = FitProblem(parameters, features, edges.pairs, edges.weights, outcome, *how, *known)
     if problem.divisible and len(folds) > 1:
         return replace(problem, folds=folds)
     return replace(problem, val=chosen) if len(chosen) else problem

@@ -104,6 +104,17 @@ class FeatureTable:
             return replace(self, matrix=sp.csr_array(sp.vstack([self.matrix, lower])))
         return replace(self, matrix=np.concatenate([self.matrix, lower]))
 
+    def beside(self, other: FeatureTable) -> FeatureTable:
+        """The columns of both, which have names and kinds; sparse if either is."""
+        both = self, other
+        if any(sp.issparse(one.matrix) for one in both):
+            matrix: Matrix = sp.csr_array(sp.hstack([sp.csr_array(one.matrix) for one in both]))
+        else:
+            matrix = np.hstack([one.matrix for one in both])
+        names = tuple(name for one in both for name in one.names or ())
+        kinds = np.concatenate([one.kinds for one in both if one.kinds is not None])
+        return FeatureTable(matrix, names, kinds)
+
     def aligned(self, names: tuple[str, ...] | None, d: int, problems: Problems) -> FeatureTable:
         """The columns of new nodes in the order of the fitted ones; every difference is a problem."""
         if names is not None and self.names is not None:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
-from g3nn.base.parse import Matrix, feature_matrix, node_indices, read_weighted_edges, to_numpy
+from g3nn.base.parse import Matrix, feature_matrix, node_indices, read_weighted_edges, relative_weights, to_numpy
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 from g3nn.graph.outcomes.warps import Warp
 from g3nn.graph.relations import Relations
@@ -93,15 +93,6 @@ class NodeTask:
         return outcome.on_scales(self.warps, labels) if self.warps else outcome
 
     @property
-    def by_type(self) -> tuple[NodeTask, ...]:
-        """The task on the edges of each type alone, where edges have types."""
-        assert self.relations is not None
-        return tuple(
-            replace(self, edges=one.pairs, weights=_relative(one.weights), directed=bool(way), relations=None)
-            for way, one in ((way, self.relations.of(type)) for type, way in enumerate(self.relations.directed))
-        )
-
-    @property
     def isolated(self) -> np.ndarray:
         """(n,) booleans: the nodes without edges."""
         return ~np.isin(np.arange(self.num_nodes), self.edges)
@@ -171,7 +162,7 @@ class NodeTask:
         problems.raise_if_any()
         none = np.zeros(0, dtype=np.int64)
         train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
-        weights = _relative(totals)
+        weights = relative_weights(totals)
         how = (directed, name, setting, outcome, weights, answers, warps, None, relations)
         return cls(matrix, pairs, y, train, val, test, K, *how)
 
@@ -251,10 +242,3 @@ def _checked_beliefs(beliefs: object, shape: tuple[int, int], problems: Problems
     elif not np.isfinite(given).all():
         problems.add("beliefs", "infinite values or NaN", "finite numbers")
     return given
-
-
-def _relative(totals: np.ndarray | None) -> np.ndarray | None:
-    """Divided by their mean; None if all are equal, so that nothing tells them from a graph without weights."""
-    if totals is None or (totals == totals[:1]).all():
-        return None
-    return np.asarray(totals / totals.mean())

@@ -234,7 +234,7 @@ class FeatureTransform:
             weights[counts] = _inverse(_deviations(matrix)[counts])
         if name == PRESENT_COLUMNS:
             share = np.asarray((matrix != 0).mean(axis=0)).ravel()
-            weights[counts] = _inverse(np.sqrt(share * (1 - share))[counts])
+            weights[counts] = _inverse(np.sqrt(np.maximum(share * (1 - share), 0))[counts])
         knots = [np.zeros((2, 0))] * len(counts)
         if name == "ranks" and numbers is not None:
             columns = sp.csc_array(matrix) if sp.issparse(matrix) else matrix

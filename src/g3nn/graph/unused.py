@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from g3nn.base.parse import TYPE_NAMES, is_frame, is_networkx
 from g3nn.graph.outcomes.labels import quoted
 
-_USED = {"source", "target", "weight", "edge_index", "edge_weight", *TYPE_NAMES}
+_USED = {"source", "target", "weight", "edge_index", "edge_weight"}
 
 
 def notes_on(edges: object, directed: bool, weights: object) -> tuple[str, ...]:
@@ -50,8 +50,8 @@ def _attributes(edges: Any) -> tuple[list[str], list[str]]:
     elif hasattr(edges, "edge_attrs"):
         # One column serves as weights, unless there are others.
         alone = edges.get("edge_weight") is None and getattr(edges.get("edge_attr"), "shape", (0, 0))[1:] in ((), (1,))
-        of_edges = {*edges.edge_attrs()} - ({"edge_attr"} if alone else set())
+        of_edges = {*edges.edge_attrs()} - {"edge_type", *(["edge_attr"] if alone else [])}
     elif is_frame(edges):
         columns = nw.from_native(edges, eager_only=True).columns
-        of_edges = set(columns[2:] and columns)
+        of_edges = set(columns[2:] and columns) - {*TYPE_NAMES}
     return sorted(of_nodes), sorted(of_edges - _USED)

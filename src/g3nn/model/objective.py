@@ -20,8 +20,8 @@ from g3nn.kernels import NodeSums
 from g3nn.model.channels import EdgeChannel, Emission
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods.base import ByType, GraphLikelihood, among_few
-from g3nn.model.pairs import MISSING, OBSERVED, DrawsPairs, PairSource
+from g3nn.model.likelihoods.base import among_few
+from g3nn.model.pairs import MISSING, OBSERVED, DrawsPairs, OfType, drawn_pairs, of_types
 from g3nn.model.replicas import Noise, Replicas, Scalar
 from g3nn.model.terms import TERM_NAMES, Terms, Weights
 
@@ -108,8 +108,7 @@ class Objective:
     def named(cls, name: str, **changes: object) -> Objective:
         """One of `OBJECTIVES`."""
         check_name("objective", name, OBJECTIVES)
-        preset: Objective = getattr(cls, name)(**changes)
-        return preset
+        return getattr(cls, name)(**changes)
 
     @property
     def needs_pairs(self) -> bool:
@@ -170,10 +169,10 @@ class Objective:
         samples = [self._node_terms(emission, log_q, log_p, inputs, of_posterior) for log_q in log_qs]
         beliefs = [labels for _, labels in samples]
         beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
-        terms = {"graph": _mean([self._graph(model, inputs, source, labels, noise) for labels in beliefs])}
+        parts = of_types(model.likelihood, source, inputs, self.reduction == "mean")
+        terms = {"graph": _mean([self._graph(model, parts, labels, noise) for labels in beliefs])}
         terms |= NodeSums(*_mean([sums for sums, _ in samples]).unbind(1))._asdict()
-        if inputs.targets.weight is not None:
-            targets = inputs.targets
+        if (targets := inputs.targets).weight is not None:
             supervised = [self._over_labels(emission.supervised(log_q, targets), inputs) for log_q in log_qs]
             prior = [self._over_labels(emission.observed_prior(log_q, log_p, targets), inputs) for log_q in log_qs]
             terms |= {"supervised": -_mean(supervised), "prior": -_mean(prior)}
@@ -205,41 +204,20 @@ class Objective:
             return values.mean(1) if weight is None else (values * (weight / weight.sum())).sum(1)
         return inputs.repeats[0] * (values if weight is None else values * weight).sum(1)
 
-    def _graph(
-        self, model: GenerativeModel, inputs: Inputs, source: DrawsPairs, labels: Tensor, noise: Noise
-    ) -> Tensor:
-        """(R,): minus the expected log-probability of the edges, of all types together; their mean over pairs is that
-        of each type, weighted by its share of the edges."""
-        likelihood, channel = model.likelihood, model.edge_channel
-        assert likelihood is not None
-        if not isinstance(likelihood, ByType):
-            return self._edges(likelihood, channel, inputs, source, labels, noise)
-        assert isinstance(source, PairSource)
-        found, total = labels.new_zeros(labels.shape[0]), sum(own.num_edges for own in source.by_type)
-        for part, own in zip(likelihood.parts, source.by_type, strict=True):
-            assert isinstance(part, GraphLikelihood)
-            share = own.num_edges / total if self.reduction == "mean" else 1.0
-            found = found + share * self._edges(part, channel, own.inputs, own, labels, noise)
-        return found
+    def _graph(self, model: GenerativeModel, parts: list[OfType], labels: Tensor, noise: Noise) -> Tensor:
+        """(R,): minus the expected log-probability of the edges of all types."""
+        found = [one.share * self._edges(one, model.edge_channel, labels, noise) for one in parts]
+        return found[0] if len(found) == 1 else torch.stack(found).sum(0)
 
-    def _edges(
-        self,
-        likelihood: GraphLikelihood,
-        channel: EdgeChannel | None,
-        inputs: Inputs,
-        source: DrawsPairs,
-        labels: Tensor,
-        noise: Noise,
-    ) -> Tensor:
+    def _edges(self, part: OfType, channel: EdgeChannel | None, labels: Tensor, noise: Noise) -> Tensor:
+        likelihood, source, inputs, _ = part
         if source.num_edges == 0:
             return labels.new_zeros(labels.shape[0])
         how = "all" if self.pairs == "all" else self.negatives
         few = how != "all" and 0 < _SPARED * labels.shape[0] * self.edges_per_step < inputs.n
         if not few:
             state, labels = likelihood.node_state(inputs, noise), likelihood.values(labels, noise)
-        drawn = [source.observed(noise, self.edges_per_step)]
-        if source.num_non_edges > 0:
-            drawn.append(source.absent(noise, self.edges_per_step, how))
+        drawn = drawn_pairs(source, noise, self.edges_per_step, how)
         if few:
             nodes, drawn = among_few(drawn)
             state, labels = likelihood.state_of(inputs, noise, nodes), likelihood.values(labels[:, nodes], noise)

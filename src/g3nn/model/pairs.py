@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from g3nn.base.parse import relative_weights
 from g3nn.kernels import FreePairs, Pattern
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import Pairs
+from g3nn.model.likelihoods.base import ByType, GraphLikelihood
 from g3nn.model.replicas import Noise
 
 OBSERVED, MISSING = "observed", "missing"
@@ -71,9 +73,11 @@ class PairSource:
         """Of each type of edges alone, with non-edges between nodes of the kinds that these join."""
         relations, found = self.inputs.task.relations, []
         assert relations is not None
-        for type, task in enumerate(self.inputs.task.by_type):
-            source, target = relations.ends(type)
-            own = replace(self.inputs, task=task)
+        for type, way in enumerate(relations.directed):
+            (source, target), edges = relations.ends(type), relations.of(type)
+            weights = relative_weights(edges.weights)
+            how: dict[str, Any] = {"edges": edges.pairs, "weights": weights, "directed": bool(way)}
+            own = replace(self.inputs, task=replace(self.inputs.task, **how, relations=None))
             same = np.array_equal(source, target)
             made = PairSource(own, self._isolated_nodes, source) if same else BetweenKinds(own, source, target)
             found.append(made)
@@ -206,3 +210,33 @@ def _among(pattern: Pattern, nodes: Tensor) -> Pattern:
     number, rowptr = keep.cumsum(0) - 1, torch.zeros(len(nodes) + 1, dtype=torch.int64, device=nodes.device)
     torch.cumsum(pattern.rowptr.diff()[nodes], 0, out=rowptr[1:])
     return Pattern.from_rows(rowptr, number[pattern.col[keep[pattern.row]]], len(nodes), pattern.symmetric)
+
+
+class OfType(NamedTuple):
+    """What explains the edges of one type, or all edges. share: of the graph term."""
+
+    likelihood: GraphLikelihood
+    source: DrawsPairs
+    inputs: Inputs
+    share: float = 1.0
+
+
+def of_types(
+    likelihood: GraphLikelihood | ByType | None, source: DrawsPairs, inputs: Inputs, is_mean: bool
+) -> list[OfType]:
+    """is_mean: whether terms are means over pairs; that of all edges is that of each type, by its share of them."""
+    assert likelihood is not None
+    if not isinstance(likelihood, ByType):
+        return [OfType(likelihood, source, inputs)]
+    assert isinstance(source, PairSource)
+    total, found = max(sum(own.num_edges for own in source.by_type), 1), list[OfType]()
+    for part, own in zip(likelihood.parts, source.by_type, strict=True):
+        assert isinstance(part, GraphLikelihood)
+        found.append(OfType(part, own, own.inputs, own.num_edges / total if is_mean else 1.0))
+    return found
+
+
+def drawn_pairs(source: DrawsPairs, noise: Noise, count: int, how: str) -> list[Pairs]:
+    """Edges, and non-edges if there are any."""
+    edges = source.observed(noise, count)
+    return [edges, source.absent(noise, count, how)] if source.num_non_edges > 0 else [edges]

@@ -206,7 +206,7 @@ class TestResults:
         assert told["edges"] == len(edges["source"]) - 6
         assert [note.partition("edges.csv")[2] for note in told["notes"]] == [
             ": 66 edges in 72 rows; the others are 1 with ids that no node has, 5 of weight 0",
-            ", column 'from': further columns; not used",
+            ": 'from' summed up in features of the nodes at both ends. --ignore leaves out what should not count.",
         ]
         assert ran.err == "".join(f"note: {note}\n" for note in told["notes"])
 

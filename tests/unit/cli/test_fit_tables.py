@@ -101,7 +101,6 @@ ODD = [
         "nodes.csv, column 'split': 30 other values ('tst'); taken to describe the nodes",
     ),
     (column("weight", [2, 3], "edges"), "edges.csv: a column 'weight'; its numbers are the weights"),
-    (column("when", [2, 3], "edges"), "edges.csv, column 'when': further columns; not used"),
     (bytes_instead("edges", b"source,target\n"), "edges.csv: no rows; there are no edges"),
     (bytes_instead("edges", b"source,target,x\xe9\np1,p2,4\n"), "edges.csv: text that is not UTF-8; read as cp1252"),
     (

@@ -14,8 +14,8 @@ from g3nn.base.errors import refuse
 from g3nn.base.parse import Edges, accounted, merged_edges
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.kinds import FILE, NONE, TYPE, parts_of, read_names
-from g3nn.graph.tables.remarks import Oddity, Remarks, listed
+from g3nn.graph.tables.kinds import FILE, NONE, TYPE, below, parts_of, read_names
+from g3nn.graph.tables.remarks import Remarks, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""
@@ -27,8 +27,7 @@ REPEATS = "(repeats)"
 """The weight of the edges where it is how often they were stated; no column is called so by chance."""
 
 _ONCE = f'weight="{NO_WEIGHT}"'
-_UNUSED = Oddity("further columns", "the two ends and a weight", "not used")
-_PERHAPS_WEIGHT = _UNUSED._replace(advice='weight="COL" takes one as the weight.')
+_NO_EDGE = "of weight 0"
 _IGNORE_WEIGHTS = f"{_ONCE} ignores them."
 
 
@@ -38,19 +37,20 @@ class EdgeColumns:
 
     By default the ends are columns with `END_NAMES`, else the first two, and the weight is a column of numbers with one
     of `WEIGHT_NAMES`. A weight must be a finite number of at least 0; 0 is no edge. The type is by default a column of
-    few texts with one of the names of `TYPE`.
+    few texts with one of the names of `TYPE`. All others that are not to be ignored describe the edges.
     """
 
     source: str | None = None
     target: str | None = None
     weight: str | None = None
     type: str | None = None
+    ignore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeTable:
     """Edges by the ids of their two ends, int64 or text, from `columns`; weights and types (E,) or None. counted:
-    whether an edge without a weight counts as often as it is stated."""
+    whether an edge without a weight counts as often as it is stated. content: the columns that describe them."""
 
     name: str
     source: pa.Array
@@ -60,6 +60,7 @@ class EdgeTable:
     typed: bool = True
     counted: bool = False
     types: np.ndarray | None = None
+    content: pa.Table | None = None
 
 
 def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
@@ -78,11 +79,14 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
         likely = (name for name in source.names if name.lower() in WEIGHT_NAMES)
         weight = next(likely, None) if asked is None else named
         weight = weight if weight not in names else None
-        columns = EdgeColumns(*names, weight, type if sure else TYPE.likely(source.names, (*names, weight)))
+        used = (*names, weight, *columns.ignore)
+        columns = EdgeColumns(*names, weight, type if sure else TYPE.likely(source.names, used), columns.ignore)
     if len(remarks.found) > before:
         return None
-    chosen = [name for name in (*names, columns.weight, columns.type) if name is not None]
-    content = source.read(text=[*names, type] if type else names, only=set(chosen))
+    special = {*names, columns.weight, columns.type, *columns.ignore}
+    others = [name for name in source.names if name not in special and name.lower() not in WEIGHT_NAMES]
+    chosen = {name for name in (*names, columns.weight, columns.type, *others) if name is not None}
+    content = source.read(text=[*names, type] if type else names, only=chosen)
     for name in names:
         with remarks.gathered():
             ends.append(identifiers(source.place(name), content[name], source.typed))
@@ -95,10 +99,9 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
     if columns.type is not None:
         with remarks.gathered():
             types = read_names(TYPE, source, columns.type, content[columns.type], sure, remarks, ("",))
-    columns = columns if types is not None else replace(columns, type=None)
-    for name in source.names:
-        if name not in (*names, columns.weight, columns.type) and name.lower() not in WEIGHT_NAMES:
-            remarks.column(source.name, name, _PERHAPS_WEIGHT if asked is None else _UNUSED)
+    others += [] if types is not None or columns.type is None else [columns.type]
+    ignored = tuple(name for name in columns.ignore if name in source.names)
+    columns = replace(columns, type=None if types is None else columns.type, ignore=ignored)
     if not source.typed and all(re.fullmatch(r"\d+", name) for name in names):
         found, allowed = "numbers for names of columns", "a first line with names"
         advice = "If it is one, write a line with names above it."
@@ -113,7 +116,8 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
         return None
     columns = replace(columns, weight=REPEATS) if asked == REPEATS else columns
     counted = weights is None and asked in (None, REPEATS)
-    return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed, counted, types)
+    described = content.select(others) if others else None
+    return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed, counted, types, described)
 
 
 def _load_several(sources: list[tuple[str, Source]], columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
@@ -144,16 +148,27 @@ def _load_several(sources: list[tuple[str, Source]], columns: EdgeColumns, remar
     names = (first.columns.source, first.columns.target) if same else (None, None)
     weight = next((one.columns.weight for one in read if one.columns.weight is not None), None)
     weights = [np.ones(len(one.source)) if one.weights is None else one.weights for one in read]
+    ignored = tuple(dict.fromkeys(name for one in read for name in one.columns.ignore))
     return EdgeTable(
         ", ".join(one.name for one in read),
         pa.concat_arrays([pc.cast(one.source, kind) for one in read]),
         pa.concat_arrays([pc.cast(one.target, kind) for one in read]),
-        EdgeColumns(*names, weight, own or (None if columns.type == NONE else FILE)),
+        EdgeColumns(*names, weight, own or (None if columns.type == NONE else FILE), ignored),
         np.concatenate(weights) if any(one.weights is not None for one in read) else None,
         all(one.typed for one in read),
         all(one.counted for one in read),
         None if read[0].types is None else np.concatenate([one.types for one in read if one.types is not None]),
+        _below_each_other(read),
     )
+
+
+def _below_each_other(read: list[EdgeTable]) -> pa.Table | None:
+    names = dict.fromkeys(name for one in read if one.content is not None for name in one.content.column_names)
+    if not names:
+        return None
+    rows = [pa.table({"": np.arange(len(one.source))}) if one.content is None else one.content for one in read]
+    parts = [(one.name, one.typed, table) for one, table in zip(read, rows, strict=True)]
+    return pa.table({name: below(name, parts) for name in names})
 
 
 def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
@@ -203,12 +218,19 @@ def check_types(place: str, ids: pa.Array, typed: bool, nodes: pa.Array, nodes_t
 
 class Located(NamedTuple):
     """Edges as they were stated, by positions of ids, without those of unknown ids and of weight 0; how many these are,
-    and how many rows there were. repeats: whether edges without weights count as often as they were stated."""
+    and how many rows there were. repeats: whether edges without weights count as often as they were stated. content:
+    the columns that describe them."""
 
     edges: Edges
     left_out: dict[str, int]
     rows: int
     repeats: bool = False
+    content: pa.Table | None = None
+
+    def where(self, kept: np.ndarray) -> Located:
+        """Some of the edges, by a mask."""
+        content = None if self.content is None else self.content.filter(pa.array(kept))
+        return self._replace(edges=self.edges.at(kept), content=content)
 
     def merged(
         self, table: str, n: int, remarks: Remarks, directed: bool | None, always: bool = False
@@ -219,7 +241,7 @@ class Located(NamedTuple):
         if directed is not None or always:
             merged, more = merged_edges(found.pairs, found.weights, n, bool(directed), self.repeats)
             found = merged if any(more.values()) else found
-        if self.left_out.get("with ids that no node has") or any(more.values()):
+        if any(count for why, count in self.left_out.items() if why != _NO_EDGE) or any(more.values()):
             remarks.notes.append(f"{table}: {accounted(found, self.rows, 'row', {**more, **self.left_out}, _ONCE)}")
         return found.pairs, np.ones(found.pairs.shape[1]) if always and found.weights is None else found.weights
 
@@ -260,10 +282,9 @@ def locate(edges: EdgeTable, ids: pa.Array, typed: bool, drop_unknown: bool) -> 
             same = 'Both tables must use the same ids; id="COL" names the column of the node table that has them.'
             advice = same if unknown.all() else "drop_unknown_edges=True leaves them out."
             refuse(edges.name, given, "edges between ids of the node table", advice)
-    weights, kept = edges.weights, ~unknown
-    if weights is not None:
-        kept &= weights > 0
-        weights = weights[kept]
-    left_out = {"with ids that no node has": int(unknown.sum()), "of weight 0": int((~unknown & ~kept).sum())}
-    types = None if edges.types is None else edges.types[kept]
-    return Located(Edges(pairs[:, kept], weights, types=types), left_out, unknown.size, edges.counted)
+    kept = ~unknown
+    if edges.weights is not None:
+        kept &= edges.weights > 0
+    left_out = {"with ids that no node has": int(unknown.sum()), _NO_EDGE: int((~unknown & ~kept).sum())}
+    every = Edges(pairs, edges.weights, types=edges.types)
+    return Located(every, left_out, unknown.size, edges.counted, edges.content).where(kept)

@@ -80,10 +80,10 @@ class Date:
 
     @classmethod
     def fit(cls, cells: pa.Array, format: str) -> Date:
-        return cls(format, float(np.nanmax(_seconds(cells, format))))
+        return cls(format, float(np.nanmax(seconds_of(cells, format))))
 
     def encode(self, cells: pa.Array) -> np.ndarray:
-        seconds = _seconds(cells, self.format)
+        seconds = seconds_of(cells, self.format)
         moments = pa.array(np.nan_to_num(seconds).astype(np.int64), pa.timestamp("s"))
         parts = [pc.year(moments), pc.month(moments), pc.day_of_week(moments)]
         features = np.column_stack([*(floats(part) for part in parts), (self.latest - seconds) / 86400])
@@ -206,7 +206,7 @@ def as_numbers(cells: pa.Array) -> pa.Array:
     return cells
 
 
-def _seconds(cells: pa.Array, format: str) -> np.ndarray:
+def seconds_of(cells: pa.Array, format: str) -> np.ndarray:
     """(n,) seconds since 1970, NaN where there is no date."""
     if is_text(cells.type):
         # A table that knew dates as such has no format; a later one may have them as text.

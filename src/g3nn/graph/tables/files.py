@@ -12,7 +12,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -110,11 +110,10 @@ class Source:
         """Every column that is named for a role must exist and have no other role."""
         role_of: dict[str, str] = {}
         for role, name in ((role, name) for role, names in roles.items() for name in names if name is not None):
-            place = f"{self.name}, {role} column"
             if name not in self.names:
-                given = f"no {name!r} among {listed(list(self.names))}"
-                problems.add(place, given, f"a column {name!r}", suggestion(name, self.names))
+                no_column(f"{self.name}, {role} column", name, self.names, problems)
             elif role_of.setdefault(name, role) != role:
+                place = f"{self.name}, {role} column"
                 problems.add(place, f"{name!r}, which is also the {role_of[name]} column", "a column of its own")
 
     def read(
@@ -127,6 +126,11 @@ class Source:
         chosen = {name: raw for name, raw in self.names.items() if only is None or name in only}
         kept = [self.names[name] for name in text if name in self.names]
         return self.load(list(chosen.values()), kept, nulls).rename_columns(list(chosen))
+
+
+def no_column(place: str, name: str, names: Iterable[str], problems: Problems) -> None:
+    given = f"no {name!r} among {listed(list(names))}"
+    problems.add(place, given, f"a column {name!r}", suggestion(name, names))
 
 
 def _distinct(table: str, raw: Sequence[str]) -> dict[str, str]:

@@ -16,11 +16,13 @@ from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes.labels import flat_values, quoted
 from g3nn.graph.relations import EDGE
 from g3nn.graph.tables.cells import is_text
+from g3nn.graph.tables.edge_features import EdgeFeatures
 from g3nn.graph.tables.edge_table import (
     NO_WEIGHT,
     REPEATS,
     EdgeColumns,
     EdgeTable,
+    Located,
     check_types,
     load_edges,
     locate,
@@ -32,15 +34,16 @@ from g3nn.graph.tables.graph import NodeColumns, NodeTable, TableGraph, load_nod
 from g3nn.graph.tables.kinds import NONE, open_nodes
 from g3nn.graph.tables.linked import linked_ids
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
+from g3nn.graph.tables.schema import EXTRA, ColumnRead, FeatureSchema
 from g3nn.graph.tables.traps import Trap
 
 _LATER = {
     "never": None,
     "traps": None,
     "added": None,
+    "edge_features": None,
     "node_columns": ("kind", "edges_from"),
-    "edge_columns": ("type",),
+    "edge_columns": ("type", "ignore"),
     "schema": ("lacking",),
 }
 """What earlier versions did not write, as a whole or in parts: where there is none, neither is it written now."""
@@ -58,6 +61,7 @@ class FittedTables:
     traps: columns that are seldom meant as they are read.
     added: how many of the nodes, the last ones, have no row: columns name them. Then ids are text, also if those of the
            rows are `whole` numbers.
+    edge_features: how columns of the edges become features of the nodes they join; None: they do not.
     """
 
     node_columns: NodeColumns
@@ -72,6 +76,7 @@ class FittedTables:
     never: list[int] = field(default_factory=list)
     traps: tuple[Trap, ...] = ()
     added: int = 0
+    edge_features: EdgeFeatures | None = None
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
@@ -84,7 +89,8 @@ class FittedTables:
         # Edges that counted alike in the fit will do so later.
         links = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)
         known = (nodes.columns, links, graph.schema, ids, whole, nodes.typed, graph.columns, test, held_out)
-        return cls(*known, never=graph.never.tolist(), traps=graph.traps, added=nodes.added)
+        later = graph.never.tolist(), graph.traps, nodes.added, graph.edge_features
+        return cls(*known, *later)
 
     @cached_property
     def node_ids(self) -> pa.Array:
@@ -195,10 +201,13 @@ def read_new_nodes(
         described = described.drop_columns([nodes.columns.kind])
     described = tables.schema.completed(described, kinds)
     tables.schema.check(nodes.name, described, remarks, kinds)
+    stated: Located | None = None
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
         with remarks.gathered():
-            found = _joined(tables, edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown)
+            stated = locate(edges, everyone, tables.typed and nodes.typed, drop_unknown)
+            found = _joined(tables, edges.name, stated, len(everyone), remarks)
+            _check_content(tables, edges, remarks)
     if len(remarks.found) > before:
         return None
     if not new.all():
@@ -206,21 +215,31 @@ def read_new_nodes(
         remarks.notes.append(f"{nodes.name}: {share}; their answers are those of the fit")
     numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
     features = tables.schema.encode(described, kinds)
+    if tables.edge_features is not None:
+        features = features.beside(tables.edge_features.of_new(stated, len(fitted), int(new.sum())))
     if tables.node_columns.edges_from:
         with remarks.gathered():
             found = _with_named(tables, nodes, numbers, found, remarks)
     return NewNodes(nodes.ids, numbers, features, found.pairs, found.weights, nodes.content, found.types, kinds)
 
 
-def _joined(
-    tables: FittedTables, edges: EdgeTable, ids: pa.Array, typed: bool, remarks: Remarks, drop_unknown: bool
-) -> Edges:
+def _joined(tables: FittedTables, name: str, stated: Located, n: int, remarks: Remarks) -> Edges:
     """Edges with types as they are stated, since each type is merged by itself; others as `join` gives them."""
-    stated, repeats = locate(edges, ids, typed, drop_unknown), tables.edge_columns.weight == REPEATS
-    pairs, weights = stated.merged(edges.name, len(ids), remarks, None, repeats and stated.edges.types is None)
+    repeats = tables.edge_columns.weight == REPEATS
+    pairs, weights = stated.merged(name, n, remarks, None, repeats and stated.edges.types is None)
     if stated.edges.types is not None and repeats and weights is None:
         weights = np.ones(pairs.shape[1])
     return Edges(pairs, weights, types=stated.edges.types)
+
+
+def _check_content(tables: FittedTables, edges: EdgeTable, remarks: Remarks) -> None:
+    """Columns of edges that the fit used must be there, and others are said to be left out."""
+    content = pa.table({}) if edges.content is None else edges.content
+    if tables.edge_features is not None:
+        tables.edge_features.schema.check(edges.name, content, remarks)
+        return
+    for name in content.column_names:
+        remarks.column(edges.name, name, EXTRA)
 
 
 def _with_named(tables: FittedTables, nodes: NodeTable, numbers: np.ndarray, found: Edges, remarks: Remarks) -> Edges:

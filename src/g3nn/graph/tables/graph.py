@@ -19,14 +19,16 @@ from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
 from g3nn.graph.relations import EDGE, Relations, read_relations
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
+from g3nn.graph.tables.edge_features import EdgeFeatures
 from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, EdgeTable, Located, load_edges, locate
 from g3nn.graph.tables.encoders import Category, Text
-from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.files import Source, no_column
 from g3nn.graph.tables.kinds import FILE, KIND, about_columns, alone, open_nodes, read_names, stem
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
 from g3nn.graph.tables.linked import ROW, with_linked
 from g3nn.graph.tables.remarks import Remarks, listed
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
+from g3nn.graph.tables.times import by_time
 from g3nn.graph.tables.traps import Trap, remark_on_traps
 
 SPLIT = "split"
@@ -103,7 +105,8 @@ def load_nodes(table: object, columns: NodeColumns, remarks: Remarks) -> NodeTab
     kind = KIND.named(columns.kind)
     roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,), "kind": (kind,)}
     roles |= {"edges_from": columns.edges_from}
-    roles |= {"text": columns.text, "categorical": columns.categorical, "ignored": columns.ignore}
+    roles |= {"text": columns.text, "categorical": columns.categorical}
+    roles["ignored"] = tuple(name for name in columns.ignore if name in source.names)
     source.check_roles(roles, remarks)
     as_text = {*columns.special, *columns.chosen, *([kind] if kind else [])}
     content = source.read(text=as_text, nulls=columns.nulls)
@@ -185,7 +188,8 @@ class TableGraph:
     test:     labelled nodes to evaluate the answers on.
     notes:    what was unusual about the tables and what was done about it.
     never:    nodes of kinds that never have a label. traps: columns that are seldom meant as they are read.
-    relations: the types of the edges and the kinds of the nodes; None: all are alike.
+    relations: the types of the edges and the kinds of the nodes; None: all are alike. edge_features: how columns of the
+    edges became features; None: there are none.
     """
 
     nodes: NodeTable
@@ -202,6 +206,7 @@ class TableGraph:
     never: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     traps: tuple[Trap, ...] = ()
     relations: Relations | None = None
+    edge_features: EdgeFeatures | None = None
 
     @property
     def outcome(self) -> str:
@@ -264,6 +269,7 @@ def read_tables(
     kind: str | None = None,
     target_kind: str | None = None,
     edges_from: Sequence[str] = (),
+    time: str | None = None,
     problems: Problems | None = None,
 ) -> TableGraph:
     """A graph from two tables, each a file (CSV, Parquet, Excel, JSON) or any data frame, as `g3nn fit` reads them.
@@ -273,7 +279,8 @@ def read_tables(
     nodes:  one row per node. edges: one row per edge, whose ends are ids; None: no edges at all.
     id:     the column with the ids; without one, nodes are the numbers of their rows, from 0.
     label:  the column with the labels, empty where unknown; several columns are tags; none if labels come apart.
-    text, categorical, ignore: columns of words, of categories written as numbers, and columns to leave out.
+    text, categorical, ignore: columns of words, of categories written as numbers, and columns to leave out, also of the
+            edges, whose other columns are summed up for the nodes at both ends.
     split:  a column of train, val and test. By default it is one of that name, if it holds nothing else.
     source, target, weight: columns of the edges; weight="none": all edges count alike, and repeats once.
     outcome: what labels are: classes, tags, real, counts, or auto.
@@ -284,6 +291,8 @@ def read_tables(
             called so that hold few texts; "none": all are alike.
     target_kind: the only kind of nodes that is asked about.
     edges_from: columns of the nodes whose cells name others, as in `A | B`: a node for each name, and an edge to it.
+    time:   a column of the nodes, of the edges, or of both, with dates or numbers. The latest fifth of the labels
+            validates, unless a split is given; and an edge that is later than a label says nothing about its node.
 
     Raises one `InputError` with all problems, those in `problems` first. `G3NNClassifier.fit` takes the result.
     """
@@ -302,15 +311,19 @@ def read_tables(
         kind=kind,
         edges_from=(edges_from,) if isinstance(edges_from, str) else tuple(edges_from),
     )
-    edge_columns = EdgeColumns(source, target, weight, edge_type)
+    edge_columns = EdgeColumns(source, target, weight, edge_type, columns.ignore)
     read, links, schema, pairs, weights, traps = None, None, None, NO_EDGES, None, tuple[Trap, ...]()
-    relations, named = None, Edges(NO_EDGES)
+    relations, stated, described, named = None, None, None, Edges(NO_EDGES)
     labels, val, test, never = None, None, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
     if edges is not None:
         with remarks.of_table("edges"):
             links = load_edges(edges, edge_columns, remarks)
+    if read is not None and (links is not None or edges is None):
+        known = {*read.content.column_names, *(() if links is None else links.columns.ignore)}
+        for name in (name for name in columns.ignore if name not in known):
+            no_column(f"{read.name}, ignored column", name, read.content.column_names, remarks)
     if read is not None:
         columns, typed, ids = read.columns, read.typed, read.ids
         if columns.edges_from and {*columns.edges_from} <= {*read.content.column_names}:
@@ -323,15 +336,16 @@ def read_tables(
         traps, never = remark_on_traps(read, schema, labels, remarks)
         if read.kinds is not None or target_kind is not None:
             never = _not_asked(read, target_kind, remarks)
-        # Where something is wrong, columns may not have been looked at.
-        if not schema.columns and not remarks.found:
-            found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
-            remarks.note(read.name, found, allowed, "degrees and positions in the graph will be the features")
         edge_columns = edge_columns if links is None else links.columns
         with remarks.gathered():
             # Numbers of rows are no ids that somebody wrote.
             by_id = typed and columns.id is not None
             stated = None if links is None else locate(links, ids, by_id, drop_unknown_edges)
+            if time is not None:
+                labelled = labels.labelled if labels is not None else np.zeros(0, dtype=np.int64)
+                tables = (read.name, read.content), ("edges" if links is None else links.name, stated)
+                stated, latest = by_time(time, *tables, labelled, columns.nulls, remarks)
+                val = latest if read.split is None and len(latest) else val
             relations = _typed(read, links, stated, named, directed, remarks)
             if (every := _together(stated, named)) is not None:
                 places = [] if links is None else [links.name]
@@ -340,11 +354,23 @@ def read_tables(
                 pairs, weights = every.merged(place, read.num_nodes, remarks, directed, always)
             if links is not None and links.counted and weights is not None:
                 edge_columns = replace(edge_columns, weight=REPEATS)
+            if stated is not None and links is not None:
+                described = EdgeFeatures.fit(links.name, stated.content, directed, links.typed, columns.nulls, remarks)
+        # Where something is wrong, columns may not have been looked at.
+        if not schema.columns and not remarks.found:
+            found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
+            more = "the " if described is None else "further "
+            remarks.note(read.name, found, allowed, f"degrees and positions in the graph will be {more}features")
     remarks.tell()
     remarks.raise_if_any()
     assert read is not None
     assert schema is not None
-    features, noted = schema.encode(read.features, read.kinds), (tuple(remarks.notes), never, traps, relations)
+    features = schema.encode(read.features, read.kinds)
+    if described is not None and stated is not None and stated.content is not None:
+        features = features.beside(described.encode(stated.content, stated.edges.pairs, read.num_nodes))
+        if not schema.columns:
+            described, features = described.with_positions(features, pairs)
+    noted = tuple(remarks.notes), never, traps, relations, described
     return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, *noted)
 
 

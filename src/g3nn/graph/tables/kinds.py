@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -122,22 +123,24 @@ def open_nodes(table: object, kind: str | None, remarks: Remarks) -> Source:
     marked = kind == FILE or (kind is None and KIND.likely(common) is None)
 
     def load(columns: list[str], text: list[str], nulls: Iterable[str]) -> pa.Table:
-        read = [(name, source, source.read(text=text, only=columns, nulls=tuple(nulls))) for name, source in sources]
-        return pa.table({column: _below(column, read) for column in columns})
+        how: dict[str, Any] = {"text": text, "only": columns, "nulls": tuple(nulls)}
+        read = [(name, source.typed, source.read(**how)) for name, source in sources]
+        return pa.table({column: below(column, read) for column in columns})
 
     held = {name: name for name in (*names, *([FILE] if marked else []))}
     return Source(", ".join(source.name for _, source in sources), held, load, all(one.typed for _, one in sources))
 
 
-def _below(column: str, read: list[tuple[str, Source, pa.Table]]) -> pa.ChunkedArray:
-    """A column of several tables, with gaps where one does not have it; text if it is text in some."""
+def below(column: str, read: list[tuple[str, bool, pa.Table]]) -> pa.ChunkedArray:
+    """A column of several tables, with gaps where one does not have it; text if it is text in some. Of each its name,
+    and whether it says what is text."""
     parts = [
         pa.array([name] * table.num_rows, pa.large_string())
         if column == FILE
-        else plain(table[column], source.typed)
+        else plain(table[column], typed)
         if column in table.column_names
         else pa.nulls(table.num_rows)
-        for name, source, table in read
+        for name, typed, table in read
     ]
     kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
     kind = next(iter(kinds), pa.null())

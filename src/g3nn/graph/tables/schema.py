@@ -144,7 +144,7 @@ class FeatureSchema:
                 block[rows] = np.where(np.isnan(block[rows]), self.lacking[column].values, block[rows])
         held = np.repeat([_KINDS[how.kind] for how in self.columns.values()], [block.shape[1] for block in blocks])
         names = tuple(feature for column, how in columns for feature in how.names(column))
-        return FeatureTable(_side_by_side(blocks, table.num_rows), names, held.astype("U8"))
+        return FeatureTable(side_by_side(blocks, table.num_rows), names, held.astype("U8"))
 
     def _lacks(self, column: str, kinds: np.ndarray | None, n: int) -> np.ndarray:
         """(n,): the nodes of kinds that do not have the column."""
@@ -157,7 +157,8 @@ _KINDS = {"numeric": GUESS, "boolean": AS_IS, "categorical": AS_IS, "text": AS_I
 """What the features of each kind of column hold."""
 
 
-def _side_by_side(blocks: list[Any], n: int) -> Matrix:
+def side_by_side(blocks: list[Any], n: int) -> Matrix:
+    """Blocks of columns of n rows, sparse if most of what they hold is zero."""
     if not blocks:
         return np.zeros((n, 0))
     stored = sum(block.nnz if sp.issparse(block) else np.count_nonzero(block) for block in blocks)

@@ -134,12 +134,6 @@ class ByType(nn.Module):
         super().__init__()
         self.parts = nn.ModuleList(parts)
 
-    @property
-    def expectation(self) -> str:
-        first = self.parts[0]
-        assert isinstance(first, GraphLikelihood)
-        return first.expectation
-
 
 class ClassLikelihood(GraphLikelihood[Declared]):
     """A likelihood for classes: it states the log-odds of an edge for each of the K x K labels of the two ends."""

@@ -60,7 +60,7 @@ class TestNotes:
         graph = read_graph(NODES, path)
         assert said(graph) == [
             ": a column 'Weight'; its numbers are the weights of the edges. weight=\"none\" ignores them.",
-            "columns 'when', 'how': further columns; not used. weight=\"COL\" takes one as the weight.",
+            "; 'how', 'when' left out",
         ]
         assert graph.weights is not None
         assert (graph.edges.tolist(), graph.weights.tolist()) == ([[2], [3]], [1.5])

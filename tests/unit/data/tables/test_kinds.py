@@ -93,7 +93,7 @@ class TestColumns:
     def test_what_is_no_type(self, cells):
         graph = read(edges={"type": cells}, kind="none")
         assert (graph.relations, graph.edge_columns.type) == (None, None)
-        assert any("not used" in note for note in graph.notes)
+        assert any("'type' left out" in note or "'type' summed up" in note for note in graph.notes)
 
     def test_many_texts_are_no_type_unless_it_is_named(self):
         ends = {"source": ["p0", "p1"] * 75, "target": ["a0", "a1"] * 75, "type": [f"t{i}" for i in range(150)]}
