@@ -124,3 +124,15 @@ def test_a_single_type_is_the_graph_without_types(task):
         for model, inputs in ((plain, alone), (typed, named))
     ]
     torch.testing.assert_close(*both)
+
+
+def test_nodes_without_any_edge_may_be_left_out_of_every_type(typed):
+    """A paper that cites nothing but is in a venue stays."""
+    fewer = typed.with_edges(~(typed.edges == 2).any(axis=0) & ~(typed.edges == 4).any(axis=0))
+    alone = set(np.flatnonzero(fewer.isolated).tolist())
+    assert alone
+    whole, left = (PairSource(Inputs.of(fewer, dtype=torch.float64), how).by_type for how in ("observed", "missing"))
+    for every, some in zip(whole, left, strict=True):
+        pairs = pairs_of(every), pairs_of(some)
+        kept, rest = (set(zip(*map(torch.Tensor.tolist, ends), strict=True)) for ends in (pairs[1], pairs[0]))
+        assert kept == {pair for pair in rest if not alone & {*pair}}

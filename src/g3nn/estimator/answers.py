@@ -17,6 +17,7 @@ from g3nn.graph.calibrate import Scaling, Validated, conformal_sets
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR
+from g3nn.model.tabular.paths import Paths
 
 _HALVES = 20
 """Random halves of the validation nodes. The weights are means over them, so that no few nodes decide."""
@@ -253,11 +254,13 @@ class Answerer:
             network.model.posterior.renumber(torch.from_numpy(nodes), n)
         members = []
         for member in self.members:
-            held_out, trust = member.held_out, member.trust
+            held_out, trust, around = member.held_out, member.trust, member.neighbourhood
             if held_out is not None:
                 held_out = np.zeros((len(held_out), n), dtype=bool)
                 held_out[:, nodes] = member.held_out
-            members.append(replace(member, held_out=held_out, trust=None if trust is None else trust.within(nodes)))
+            around = around.within(nodes) if isinstance(around, Paths) else around
+            trust = None if trust is None else trust.within(nodes)
+            members.append(replace(member, held_out=held_out, trust=trust, neighbourhood=around))
         return replace(self, members=tuple(members))
 
     def __call__(self, task: NodeTask, new: np.ndarray | None = None) -> Answers:

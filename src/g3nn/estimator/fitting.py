@@ -343,6 +343,8 @@ def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
     asked = asked if isinstance(asked, str) else bool(asked)
     if asked == "auto" and task.relations is not None:
         return False  # What a false edge of each type is like would have to be known.
+    if asked is True and task.relations is not None:
+        notes.append("denoise: models that tell types of edges or directions apart take every edge as genuine")
     pairs = task.num_nodes * (task.num_nodes - 1) // (1 if task.directed else 2)
     if asked is False or _LEAST_EDGES <= task.num_edges <= _MOST_LINKED * pairs:
         return asked

@@ -311,7 +311,7 @@ def candidates(
     model: str | ModelSpec,
     objective: str | Objective,
     options: Parameters,
-    panel: Sequence[PanelModel],
+    panel: Sequence[Candidate],
     problems: Problems,
     outcome: type[Outcome],
 ) -> tuple[Candidate, ...]:
@@ -321,7 +321,7 @@ def candidates(
     automatic = isinstance(objective, str) and objective == "auto"
     if not (isinstance(model, str) and model == "auto"):
         return (Candidate(model, "elbo" if automatic else objective, given, prior),)
-    everyone = tuple(Candidate(*one, prior=prior) for one in panel)
+    everyone = tuple(replace(one, prior=prior) for one in panel)
     if objective in OBJECTIVES:
         everyone = tuple(
             replace(one, objective=objective) for one in everyone if one.objective == objective or "-" not in one.name

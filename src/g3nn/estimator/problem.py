@@ -115,9 +115,8 @@ class FitProblem:
         """Networks for the graph that is trained on."""
         nodes, edges = len(self.seen), int(self._inside.sum())
         balance = edges / max(nodes - len(self.train), 1)
-        tried = _candidates(self.parameters, self.outcome, len(self.labels.names), balance, Problems())
-        several = self.relations is not None and self.parameters["model"] == "auto"
-        return with_paths(tried) if several else tried
+        how = (len(self.labels.names), balance, Problems(), self.relations is not None)
+        return _candidates(self.parameters, self.outcome, *how)
 
     @property
     def simple(self) -> tuple[Candidate, ...]:
@@ -305,7 +304,12 @@ def check_parameters(parameters: Parameters, outcome: type[Outcome], problems: P
 
 
 def _candidates(
-    parameters: Parameters, outcome: type[Outcome], columns: int, balance: float, problems: Problems
+    parameters: Parameters,
+    outcome: type[Outcome],
+    columns: int,
+    balance: float,
+    problems: Problems,
+    typed: bool = False,
 ) -> tuple[Candidate, ...]:
     options = dict(parameters["options"]) if isinstance(parameters["options"], Mapping) else {}
     model, prior = parameters["model"], asked_prior(parameters["prior"])
@@ -315,10 +319,11 @@ def _candidates(
     if model != "auto":
         return candidates(model, parameters["objective"], options, (), problems, outcome)
     effort = EFFORTS.get(parameters["effort"], EFFORTS["default"])
-    listed = panel_of(outcome, columns, balance)[: effort.models]
+    listed = tuple(Candidate(*one) for one in panel_of(outcome, columns, balance)[: effort.models])
+    listed = with_paths(listed) if typed else listed
     # What the caller asks for goes before what the panel would do.
     asked = {name: parameters[name] for name, usual in COMMON.items() if parameters[name] != usual}
-    models = [(model, objective, {**own, **asked}) for model, objective, own in listed]
+    models = [replace(one, options={**one.options, **asked}) for one in listed]
     tried = candidates("auto", parameters["objective"], options, models, problems, outcome)
     return with_believers(tried) if prior == GIVEN else tried
 

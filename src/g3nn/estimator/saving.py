@@ -323,7 +323,11 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
             yield _checked(one.pop("kind")(**shared, **one))
             continue
         own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{place}.")}
-        seen = with_belief_columns(task, task.outcome_model()) if member["beliefs"] else task
+        seen = task
+        if one.get("neighbourhood") is not None:
+            seen = replace(task, features=shared["view"].apply(task.features))
+            seen = replace(seen, features=one["neighbourhood"].apply(seen))
+        seen = with_belief_columns(seen, task.outcome_model()) if member["beliefs"] else seen
         model = _model(one["spec"], one["hyperparameters"], one["seeds"], seen, own)
         network = Network(**shared, **one, model=model)
         if network.isolated_answer != POSTERIOR and network.model.prior is None:

@@ -278,13 +278,13 @@ def write_results(
 
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
-    ids, task = graph.nodes.ids, estimator.task_
+    ids, task, tables = graph.nodes.ids, estimator.task_, estimator.fitted_.tables
     found = audit_or_note(estimator.audit_edges) if audited else None
     with new_folder(out) as folder:
         estimator.save(folder / MODEL)
         write_table(estimator.answer_table(alpha=alpha, keep=keep), folder / "predictions.parquet")
         write_table(_edges(ids, task.edges, found, task.relations), folder / "edges.parquet")
-        write_table(_labels(ids, estimator), folder / "labels.parquet")
+        write_table(_labels(ids if tables is None else tables.row_ids, estimator), folder / "labels.parquet")
         write_model_report(
             estimator,
             folder / PAGE,
@@ -299,6 +299,9 @@ def write_results(
 
 def evidence_of(estimator: Shown) -> dict[str, float | None] | None:
     """What each type of edges says about labels, for the page; None where there are no types."""
+    relations = estimator.task_.relations
+    if relations is None or relations.alike:
+        return None
     return {one.name: one.evidence for one in estimator.edge_types()} or None
 
 
@@ -398,15 +401,14 @@ def _value(outcome: Outcome, answer: np.ndarray, column: int) -> float:
 
 def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]]:
     """Gradient of the answer of the networks times value, for the features of each node that are not zero."""
-    outcome, shape = fitted.outcome, fitted.task.features.shape
-    pulls = np.zeros((len(nodes), shape[1]))
-    if shape[0] * shape[1] <= _MOST_CELLS:
-        for member in fitted.answerer.members:
-            if isinstance(member, Network) and member.weight:
-                pulls += member.weight * _pulls(fitted, member, nodes, outcome)
+    outcome, count = fitted.outcome, fitted.task.num_features
+    pulls = np.zeros((len(nodes), count))
+    for member in fitted.answerer.members:
+        if isinstance(member, Network) and member.weight:
+            pulls += member.weight * _pulls(fitted, member, nodes, outcome)
     if fitted.filled is not None:
         pulls[fitted.filled[nodes].toarray() != 0] = 0.0
-    names, found = fitted.features or tuple(map(str, range(shape[1]))), []
+    names, found = fitted.features or tuple(map(str, range(count))), []
     for pull in pulls:
         order = np.argsort(-np.abs(pull), kind="stable")
         found.append([(names[place], float(pull[place])) for place in order if pull[place]])
@@ -416,14 +418,15 @@ def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]
 def _pulls(fitted: Fitted, network: Network, nodes: np.ndarray, outcome: Outcome) -> np.ndarray:
     """(|nodes|, d): gradient times value of what one network looks at, without what a prior makes of it."""
     task = network.seen(replace(fitted.task, train=fitted.seen), outcome)
-    seen = task.features
-    device = fitted.answerer.device
+    seen, device = task.features, fitted.answerer.device
+    pulls = np.zeros((len(nodes), fitted.task.num_features))
+    if seen.shape[0] * seen.shape[1] > _MOST_CELLS:
+        return pulls
     inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
     x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
     mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
     unit = outcome.unit_at(outcome.moments(fitted.answers.answer)[0])
     values = mean.log() if outcome.exclusive else mean * torch.from_numpy(unit).to(mean)
-    pulls = np.zeros((len(nodes), fitted.task.num_features))
     if not values.requires_grad:
         # Some models do not look at features.
         return pulls

@@ -47,8 +47,10 @@ def suggest(
     refused = None if exclude is None else numbers_of(fitted, "exclude", exclude, problems)
     problems.raise_if_any()
     if allowed is None:
-        # Labels that were set aside for a test are known already.
-        allowed = np.setdiff1d(np.arange(n), [] if fitted.tables is None else fitted.tables.test)
+        # Labels that were set aside for a test are known already; other nodes never have one, or not even a row.
+        tables = fitted.tables
+        left = [] if tables is None else [*tables.test, *tables.never, *range(n - tables.added, n)]
+        allowed = np.setdiff1d(np.arange(n), left)
     nodes = np.setdiff1d(allowed, labelled_nodes(fitted))
     if refused is not None:
         nodes = np.setdiff1d(nodes, refused)

@@ -78,8 +78,11 @@ class PairSource:
             weights = relative_weights(edges.weights)
             how: dict[str, Any] = {"edges": edges.pairs, "weights": weights, "directed": bool(way)}
             own = replace(self.inputs, task=replace(self.inputs.task, **how, relations=None))
+            if self._isolated_nodes == MISSING:  # Without an edge of any type.
+                linked = ~self.inputs.task.isolated
+                source, target = source[linked[source]], target[linked[target]]
             same = np.array_equal(source, target)
-            made = PairSource(own, self._isolated_nodes, source) if same else BetweenKinds(own, source, target)
+            made = PairSource(own, among=source) if same else BetweenKinds(own, source, target)
             found.append(made)
         return tuple(found)
 

@@ -12,7 +12,7 @@ import torch
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import UNKNOWN
-from g3nn.estimator.panel import candidates, check_candidates, panel_of
+from g3nn.estimator.panel import Candidate, candidates, check_candidates, panel_of
 from g3nn.estimator.problem import COMMON
 from g3nn.graph.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, is_known, without_labels_of
@@ -152,7 +152,7 @@ def a_task_holds_the_labels_and_says_what_they_are(case: OutcomeCase) -> None:
 def every_model_of_its_panel_can_be_trained(case: OutcomeCase) -> None:
     """`panel` names models, objectives and options that exist and support the outcome, each once."""
     problems, models = Problems(), panel_of(case.component, 2, 1.5)
-    tried = candidates("auto", "auto", {}, models, problems, case.component)
+    tried = candidates("auto", "auto", {}, [Candidate(*one) for one in models], problems, case.component)
     check_candidates(tried, {**COMMON, "epochs": 10, "patience": 5}, "cpu", problems, case.component)
     assert problems.found == [], f"some cannot be trained: {problems.found}"
     assert models, "it is empty"

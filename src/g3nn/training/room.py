@@ -67,5 +67,9 @@ def pilot(task: NodeTask) -> tuple[NodeTask, float]:
     ends = rng.integers(len(nodes), size=(2, int(share * task.num_edges)))
     edges = np.unique((ends if task.directed else np.sort(ends, axis=0))[:, ends[0] != ends[1]], axis=1)
     weights = None if task.weights is None else np.ones(edges.shape[1])
-    small = replace(task.among(nodes), edges=edges, weights=weights, test=task.test[:0])
+    small, relations = replace(task.among(nodes), edges=edges, weights=weights, test=task.test[:0]), task.relations
+    if relations is not None:
+        types = rng.permutation(np.arange(edges.shape[1]) % len(relations.names))
+        drawn = replace(relations, pairs=edges, types=types, weights=None, kinds=relations.kinds[nodes])
+        small = replace(small, relations=drawn)
     return small, max(task.num_nodes / len(nodes), task.num_edges / max(edges.shape[1], 1))

@@ -29,7 +29,9 @@ COMMON = {"hidden": 8, "lr": 0.01, "weight_decay": 5e-4, "epochs": 12, "patience
 
 def tried_and_problems(model="auto", objective="auto", options=None, common=COMMON, device="cpu", outcome=Classes):
     problems = Problems()
-    tried = candidates(model, objective, options or {}, panel_of(outcome, 4, 3.5), problems, outcome)
+    tried = candidates(
+        model, objective, options or {}, [Candidate(*one) for one in panel_of(outcome, 4, 3.5)], problems, outcome
+    )
     check_candidates(tried, common, device, problems, outcome)
     return tried, problems.found
 

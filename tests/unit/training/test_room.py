@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 import g3nn
-from g3nn.base.errors import DeviceMemoryError
+from g3nn.base.errors import DeviceMemoryError, Problems
+from g3nn.graph.relations import read_relations
 from g3nn.training import memory, room
 from g3nn.training.plan import Plan
 
@@ -37,6 +40,16 @@ def test_a_small_graph_tells_what_a_large_one_takes(model):
     assert times * make_plan(model).bytes_of_epoch(small) == pytest.approx(
         make_plan(model).bytes_of_epoch(task), rel=0.15
     )
+
+
+def test_a_small_graph_has_types_of_edges_too():
+    task, problems = make_graph(30_000), Problems()
+    types = np.random.default_rng(0).integers(0, 5, task.num_edges)
+    relations = read_relations(tuple(task.edges), task.num_nodes, False, problems, types=types)
+    typed = replace(task, relations=relations)
+    small, times = room.pilot(typed)
+    foreseen = times * make_plan("relational").bytes_of_epoch(small)
+    assert foreseen == pytest.approx(make_plan("relational").bytes_of_epoch(typed), rel=0.15)
 
 
 def test_a_small_graph_is_like_the_large_one():

@@ -139,7 +139,7 @@ def numbers_by(ids: pa.Array | None, n: int, argument: str, nodes: object, probl
     numbers = is_text(ids.type) and all(isinstance(value, int) for value in values.tolist())
     if numbers and not any(str(value) in place for value in values.tolist()):
         return node_numbers(argument, list(values), n, problems)
-    found = [place.get(value, -1) for value in values.tolist()]
+    found = [place.get(str(value) if numbers else value, -1) for value in values.tolist()]
     strange = [value for value, number in zip(values.tolist(), found, strict=True) if number < 0]
     if strange:
         problems.add(argument, f"ids {quoted(strange)}", "ids of the node table")

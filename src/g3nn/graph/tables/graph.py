@@ -309,7 +309,7 @@ def read_tables(
         outcome=outcome if outcome in OUTCOMES else AUTO,
         nulls=("", *na) if keep_na else (*NULL_WORDS, *na),
         kind=kind,
-        edges_from=(edges_from,) if isinstance(edges_from, str) else tuple(edges_from),
+        edges_from=(edges_from,) if isinstance(edges_from, str) else tuple(dict.fromkeys(edges_from)),
     )
     edge_columns = EdgeColumns(source, target, weight, edge_type, columns.ignore)
     read, links, schema, pairs, weights, traps = None, None, None, NO_EDGES, None, tuple[Trap, ...]()

@@ -107,6 +107,13 @@ class Paths:
         paths = tuple(one for one in self.paths if set(one.path) <= set(arcs))
         return replace(self, arcs=arcs, paths=paths, own=0.0)
 
+    def within(self, nodes: np.ndarray) -> Paths:
+        """For a larger graph, in which the nodes of the fit are `nodes`."""
+        return replace(self, paths=tuple(replace(one, ends=nodes[one.ends]) for one in self.paths))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_last"}
+
     def apply(self, task: NodeTask) -> Matrix:
         """(n, D) float32, sparse where most of it is 0. That of the last task is kept."""
         asked = (task.relations, task.features)
