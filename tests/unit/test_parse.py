@@ -12,7 +12,7 @@ import torch
 
 from g3nn.base import parse
 from g3nn.base.errors import G3NNWarning, Problems
-from g3nn.base.parse import read_edges, read_weighted_edges, two_by_two
+from g3nn.base.parse import read_edges, read_weighted_edges, stated_edges, two_by_two
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
 
@@ -176,6 +176,8 @@ def test_direction_is_kept_where_it_counts():
         (sp.eye_array(3), "adjacency matrix of shape (3, 3)"),
         (pa.table({"a": [1], "b": [2], "c": [3]}), "columns ['a', 'b', 'c']"),
         (pa.table({"a": ["x"], "b": ["y"]}), "type object"),
+        ("abc", "shape ()"),
+        ({"by": PAIRS, "cites": PAIRS + 0.5}, "edges['cites']: got values of type float64"),
     ],
 )
 def test_what_is_no_list_of_pairs_is_refused(given, said):
@@ -194,3 +196,16 @@ def test_clean_edges_are_seen_to_be_clean(monkeypatch, part):
     assert not parse._is_clean(clean[:, ::-1], 5)
     assert not parse._is_clean(clean[:, [0, 0, 1]], 5)
     assert not parse._is_clean(clean - 1, 5)
+
+
+def test_types_by_the_name_of_a_column():
+    frame = pa.table({"from": PAIRS[0], "to": PAIRS[1], "what": ["a", "b", "a"]})
+    problems = Problems()
+    assert stated_edges(frame, 4, problems, types="what").types.tolist() == ["a", "b", "a"]
+    named = pa.table({"source": PAIRS[0], "target": PAIRS[1], "type": ["a", "b", "a"]})
+    assert stated_edges(named, 4, problems, types="none").types is None
+    assert stated_edges({"a": PAIRS}, 4, problems, types="none").types is None
+    problems.raise_if_any()
+    stated_edges(named, 4, problems, types="what")
+    stated_edges(PAIRS, 4, problems, types="what")
+    assert [one.given for one in problems.found] == ["'what'", "'what'"]

@@ -88,3 +88,8 @@ def test_pyg():
     assert "edges: 'edge_attr' of the edges are not used" in note, "types are"
     (note,) = notes(edge_attr=torch.ones(count, 1), edge_weight=torch.ones(count))
     assert "'edge_attr' of the edges" in note
+
+
+def test_edges_with_types_need_no_direction():
+    data = Data(x=torch.eye(3), edge_index=torch.tensor(ARCS), edge_type=torch.zeros(ARCS.shape[1]))
+    assert notes_on(data, False, None) == ()

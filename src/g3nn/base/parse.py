@@ -5,7 +5,7 @@ Each function records what is wrong in a `Problems` list and returns None where 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -31,6 +31,9 @@ LARGEST = 1e150
 
 TYPE_NAMES = ("type", "edge_type", "relation", "predicate")
 """Names by which a column with the types of edges is recognised."""
+
+NONE = "none"
+"""What to say where there is such a column but all edges, or nodes, are alike."""
 
 NO_EDGES = np.zeros((2, 0), dtype=np.int64)
 
@@ -103,17 +106,18 @@ def is_frame(value: object) -> TypeGuard[IntoDataFrame]:
 
 class Edges(NamedTuple):
     """pairs: (2, E). weights: (E,), None if nothing was said about them. repeats: whether they are how often edges were
-    stated. types: (E,) names, None if nothing was said about them."""
+    stated. types: (E,) names or numbers, None if nothing was said about them. names: types that may have no edges."""
 
     pairs: np.ndarray
     weights: np.ndarray | None = None
     repeats: bool = False
-    types: np.ndarray | None = None
+    types: Any = None
+    names: tuple[str, ...] = ()
 
     def at(self, kept: np.ndarray) -> Edges:
         """Some of them, by a mask."""
         weights, types = (None if values is None else values[kept] for values in (self.weights, self.types))
-        return Edges(self.pairs[:, kept], weights, self.repeats, types)
+        return self._replace(pairs=self.pairs[:, kept], weights=weights, types=types)
 
 
 def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.ndarray:
@@ -122,36 +126,16 @@ def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.
 
 
 def read_weighted_edges(
-    edges: object,
-    n: int,
-    directed: bool,
-    problems: Problems,
-    weights: object = None,
-    repeats: bool = True,
-    types: bool = False,
+    edges: object, n: int, directed: bool, problems: Problems, weights: object = None, repeats: bool = True
 ) -> Edges:
-    """From (2, E), (E, 2), a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a networkx or igraph
-    graph, a data frame, or a mapping from types to any of these; None: no edges. (2, E) int64, each pair once, no
-    self-loop. One warning says what was merged or left out.
+    """The edges of `stated_edges`: (2, E) int64, each pair once, no self-loop. One warning says what was merged or left
+    out.
 
-    weights: one for each pair as given, 0 for no edge; by default those that come with the edges; False: none. Those of
-    a repeated pair, and of both directions of an undirected one, add up. repeats: whether without any they are weights.
-    types: whether pairs have types, so that some may be repeated.
+    weights: as there. Those of a repeated pair, and of both directions of an undirected one, add up. repeats: whether
+    without any they are weights. Pairs that have types may be repeated.
     """
-    given = Edges(NO_EDGES) if edges is None else carried(edges, n, problems)
-    given = given or Edges(pair_array("edges", edges, problems))
-    pairs, weights = given.pairs, given.weights if weights is None else weights
-    if pairs.size == 0:
-        pairs = NO_EDGES
-    has_shape = pairs.ndim == 2 and pairs.shape[0] == 2
-    values = _edge_weights(weights, pairs.shape[1] if has_shape else None, problems)
-    if not has_shape:
-        problems.add("edges", f"shape {pairs.shape}", "shape (2, E)")
-        return Edges(NO_EDGES)
-    if not np.issubdtype(pairs.dtype, np.integer):
-        problems.add("edges", f"values of type {pairs.dtype}", "node numbers (integers)")
-        return Edges(NO_EDGES)
-    pairs = pairs.astype(np.int64)
+    given = stated_edges(edges, n, problems, weights)
+    pairs, values = given.pairs, given.weights
     if values is None and not directed and _is_clean(pairs, n):
         return Edges(pairs)
     outside = (pairs < 0) | (pairs >= n)
@@ -163,16 +147,50 @@ def read_weighted_edges(
         pairs, values = pairs[:, values > 0], values[values > 0]
     merged, more = merged_edges(pairs, values, n, directed, repeats and weights is None)
     # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
-    if more["self-loop"] or (more["repeat"] and not types and given.types is None):
+    if more["self-loop"] or (more["repeat"] and given.types is None):
         more["of weight 0"] = given.pairs.shape[1] - pairs.shape[1]
         warn_caller(f"edges: {accounted(merged, given.pairs.shape[1], 'pair', more, 'weights=False')}")
     return merged
 
 
-def carried(edges: object, n: int, problems: Problems) -> Edges | None:
-    """The pairs of a scipy adjacency matrix, a networkx or igraph graph, a data frame or a mapping of edges by type,
-    and the weights and types that come with them; None for anything else."""
-    if isinstance(edges, Mapping) and not is_frame(edges):
+def stated_edges(
+    edges: object, n: int, problems: Problems, weights: object = None, types: object = None, argument: str = "edges"
+) -> Edges:
+    """Edges as they were given, int64: from (2, E), (E, 2), a list of tuples, a tuple of two arrays, a scipy adjacency
+    matrix, a networkx or igraph graph, a data frame, or a mapping from types to any of these; None: no edges.
+
+    weights: one for each pair as given, 0 for no edge; by default those that come with the edges; False: none. types:
+    one for each pair, or the column of a data frame; by default those that come with the edges; "none": none.
+    """
+    column = types if isinstance(types, str) else None
+    if is_frame(edges):
+        given = _edge_frame(edges, problems, column)
+    else:
+        given = _carried(edges, n, problems) or Edges(pair_array(argument, edges, problems))
+        if column == NONE:
+            given = given._replace(types=None, names=())
+        elif column is not None:
+            problems.add("edge_types", repr(column), "a type for each edge, where edges are no data frame")
+    if types is not column:
+        given = given._replace(types=types, names=())
+    pairs = given.pairs if given.pairs.size else NO_EDGES
+    has_shape = pairs.ndim == 2 and pairs.shape[0] == 2
+    count = pairs.shape[1] if has_shape else None
+    values = _edge_weights(given.weights if weights is None else weights, count, problems)
+    if not has_shape or not np.issubdtype(pairs.dtype, np.integer):
+        found = (f"values of type {pairs.dtype}", "node numbers (integers)")
+        problems.add(argument, *(found if has_shape else (f"shape {pairs.shape}", "shape (2, E)")))
+        return Edges(NO_EDGES)
+    pairs = pairs.astype(np.int64, copy=not isinstance(edges, Edges))
+    return given._replace(pairs=pairs, weights=values)
+
+
+def _carried(edges: object, n: int, problems: Problems) -> Edges | None:
+    """The pairs of a scipy adjacency matrix, a networkx or igraph graph, or a mapping of edges by type, and the weights
+    and types that come with them; None for anything else."""
+    if edges is None or isinstance(edges, Edges):
+        return edges or Edges(NO_EDGES)
+    if isinstance(edges, Mapping):
         return _by_type(edges, n, problems)
     if sp.issparse(edges):
         return _adjacency(edges, n, problems)
@@ -181,7 +199,7 @@ def carried(edges: object, n: int, problems: Problems) -> Edges | None:
     if hasattr(edges, "get_edgelist") and hasattr(edges, "es"):
         pairs = np.array(edges.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
         return Edges(pairs, np.array(edges.es["weight"]) if "weight" in edges.es.attributes() else None)
-    return _edge_frame(edges, problems) if is_frame(edges) else None
+    return None
 
 
 def pair_array(argument: str, pairs: object, problems: Problems) -> np.ndarray:
@@ -229,18 +247,31 @@ def _adjacency(matrix: Any, n: int, problems: Problems) -> Edges:
 
 
 def _by_type(edges: Mapping[Any, object], n: int, problems: Problems) -> Edges:
-    """One after the other; a tuple of PyG names a type by its middle."""
-    parts = [carried(some, n, problems) or Edges(pair_array("edges", some, problems)) for some in edges.values()]
-    names = [str(name[1] if isinstance(name, tuple) and len(name) == 3 else name) for name in edges]
-    wrong = [name for name, part in zip(names, parts, strict=True) if part.pairs.size and part.pairs.shape[:1] != (2,)]
-    if wrong:
-        problems.add("edges", f"no pairs of nodes for {wrong[0]!r}", "shape (2, E) for each type")
-        return Edges(NO_EDGES)
-    sizes = [part.pairs.size // 2 for part in parts]
-    some = any(part.weights is not None for part in parts)
-    weights = [np.ones(size) if part.weights is None else part.weights for size, part in zip(sizes, parts, strict=True)]
-    pairs = np.concatenate([NO_EDGES, *(part.pairs.reshape(2, -1).astype(np.int64) for part in parts)], axis=1)
-    return Edges(pairs, np.concatenate(weights) if some else None, types=np.repeat(names, sizes))
+    """One after the other."""
+    names = type_names(edges)
+    named = zip(names, edges.values(), strict=True)
+    parts = [stated_edges(some, n, problems, argument=f"edges[{name!r}]") for name, some in named]
+    sizes = np.array([part.pairs.shape[1] for part in parts], dtype=np.int64)
+    types = np.repeat(np.array(names, dtype=str), sizes)
+    return all_edges(parts)._replace(types=types, names=tuple(names))
+
+
+def all_edges(parts: Sequence[Edges]) -> Edges:
+    """Pairs and weights of several. Where only some have weights, the edges of the others weigh 1."""
+    ones = [np.ones(part.pairs.shape[1]) if part.weights is None else part.weights for part in parts]
+    weights = np.concatenate(ones) if any(part.weights is not None for part in parts) else None
+    return Edges(np.concatenate([NO_EDGES, *(part.pairs for part in parts)], axis=1), weights)
+
+
+def type_names(types: Iterable[object]) -> list[str]:
+    """What types are called: a tuple of PyG by its middle, or in full where several have the same one."""
+    types = list(types)
+    short = [str(type[1] if isinstance(type, tuple) and len(type) == 3 else type) for type in types]
+    several = {name for name in short if short.count(name) > 1}
+    return [
+        " ".join(map(str, type)) if isinstance(type, tuple) and name in several else name
+        for name, type in zip(short, types, strict=True)
+    ]
 
 
 def _networkx(graph: Any, n: int, problems: Problems) -> Edges:
@@ -267,17 +298,21 @@ def linked(graph: Any) -> tuple[list[tuple[object, object]], list[object] | None
     return list(graph.edges()), [1.0 if weight is None else weight for weight in weights] if known else None
 
 
-def _edge_frame(edges: IntoDataFrame, problems: Problems) -> Edges:
-    """The columns `source`, `target` and, if there are such, `weight` and `type`; otherwise the only two columns."""
+def _edge_frame(edges: IntoDataFrame, problems: Problems, type: str | None = None) -> Edges:
+    """The columns `source`, `target` and, if there are such, `weight` and `type`; otherwise the only two columns. type:
+    what the last one is called, or "none"."""
     frame = nw.from_native(edges, eager_only=True)
+    if type not in (None, NONE, *frame.columns):
+        problems.add("edge_types", repr(type), f"a column of the edges, one of {frame.columns[:SHOWN]}")
     named = {"source", "target"} <= set(frame.columns)
-    columns = ["source", "target"] if named else frame.columns
+    columns = ["source", "target"] if named else [name for name in frame.columns if name != type]
     if len(columns) != 2:
         problems.add("edges", f"a data frame with columns {frame.columns[:SHOWN]}", "two columns: the ends of an edge")
         return Edges(NO_EDGES)
     pairs = np.stack([frame[name].to_numpy() for name in columns])
     weights = frame["weight"].to_numpy() if named and "weight" in frame.columns else None
-    types = [frame[name].to_numpy() for name in TYPE_NAMES if named and name in frame.columns]
+    likely = (TYPE_NAMES if named else ()) if type is None else (type,)
+    types = [frame[name].to_numpy() for name in likely if name in frame.columns]
     return Edges(pairs, weights, types=types[0] if types else None)
 
 

@@ -11,17 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import (
-    NO_EDGES,
-    SHOWN,
-    Edges,
-    Matrix,
-    carried,
-    pair_array,
-    read_edges,
-    read_weighted_edges,
-    two_by_two,
-)
+from g3nn.base.parse import NONE, Edges, Matrix, read_edges, read_weighted_edges, stated_edges, two_by_two
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import Answers, beliefs_about, surroundings_of
 from g3nn.estimator.panel import PanelEntry, Trial, judges
@@ -30,7 +20,7 @@ from g3nn.graph.features import FeatureTable, as_kind, read_features
 from g3nn.graph.given import Nodes, asked_of, is_table
 from g3nn.graph.outcomes import COVERAGE, Classes, Outcome, has_label, unlabelled
 from g3nn.graph.rare import Threshold, rare_classes, threshold
-from g3nn.graph.relations import Relations, kinds_of_new, read_relations
+from g3nn.graph.relations import Relations, read_relations
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
@@ -274,23 +264,24 @@ class Fitted:
 
     def _nodes(self, nodes: Nodes) -> Answers:
         """Of the fitted graph, or of another one, which is then answered as a whole."""
-        problems, edges, own, types, kinds = Problems(), nodes.edges, nodes.weights, nodes.edge_types, nodes.node_kinds
+        problems, edges, types, kinds = Problems(), nodes.edges, nodes.edge_types, nodes.node_kinds
         if self.tables is not None and is_table(nodes.X):
             asked = asked_of(self.tables, nodes.X, edges, quiet=True)
             if self.tables.node_columns.id is not None:
                 return self._rows(asked, self.tables).at(nodes.index)
-            features, edges, own = asked.features, tuple(asked.edges), asked.weights if own is None else own
-            types, kinds = (
-                mine if theirs is None else theirs for mine, theirs in ((asked.types, types), (asked.kinds, kinds))
-            )
+            features, edges = asked.features, Edges(asked.edges, asked.weights, types=asked.types)
+            # Names of columns have been read.
+            types, kinds = (None if isinstance(given, str) else given for given in (types, kinds))
+            kinds = asked.kinds if kinds is None else kinds
         else:
-            features = self._read(nodes.X, problems)
-        how = (features.num_nodes, self.task.directed, problems)
-        pairs, weights, *_ = self._weighted(read_weighted_edges(edges, *how, own, self.repeats))
-        relations = self._relations(edges, features.num_nodes, problems, types, kinds, own)
+            features, kinds = self._read(nodes.X, problems), None if kinds == NONE else kinds
+        n = features.num_nodes
+        stated = stated_edges(edges, n, problems, nodes.weights, types)
+        pairs, weights, *_ = self._merged(stated, n, problems)
+        relations = self._relations(stated, n, problems, kinds)
         problems.raise_if_any()
         same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
-        if same and known and _equal(weights, self.task.weights):
+        if same and known and _equal(weights, self.task.weights) and _alike(relations, self.task.relations):
             return self.answers.at(nodes.index)
         answerer = self._with_parameters()
         features = self._treated(features, problems)
@@ -324,46 +315,48 @@ class Fitted:
         pairs = read_edges(edges, self.task.num_nodes, self.task.directed, problems)
         return not problems.found and np.array_equal(pairs, self.task.edges)
 
+    def _merged(self, edges: Edges, n: int, problems: Problems) -> Edges:
+        """Each edge once, with its weight."""
+        how = (n, self.task.directed, problems, None, self.repeats)
+        return self._weighted(read_weighted_edges(edges, *how))
+
     def _weighted(self, edges: Edges) -> Edges:
         """With weights in the unit of the fit, if edges had weights there; unknown ones are as large as the mean, or
         where repeats are weights as that of an edge that was stated once."""
         if self.task.weights is None:
             return Edges(edges.pairs)
-        weights = edges.weights
-        if weights is None:
-            weights = np.full(edges.pairs.shape[1], 1.0 if self.repeats else self.unit)
+        weights = self._usual_weights(edges.pairs) if edges.weights is None else edges.weights
         return Edges(edges.pairs, weights / self.unit)
 
-    def _relations(
-        self, edges: object, n: int, problems: Problems, types: object, kinds: object, weights: object
-    ) -> Relations | None:
-        """Those of a graph to be answered, with the types and kinds of the fit."""
-        like = self.task.relations
-        if like is None:
-            return None
-        how: dict[str, Any] = {"types": types, "kinds": kinds, "weights": weights, "like": like}
-        return read_relations(edges, n, self.task.directed, problems, **how)
+    def _usual_weights(self, pairs: np.ndarray) -> np.ndarray:
+        """Of edges of which nothing else is known."""
+        return np.full(pairs.shape[1], 1.0 if self.repeats else self.unit)
 
-    def _joining(
-        self, edges: object, own: np.ndarray | None, n: int, kinds: np.ndarray | None, problems: Problems
+    def _relations(
+        self, edges: Edges, n: int, problems: Problems, kinds: object, usual: int | None = None
     ) -> Relations | None:
+        """Those of a graph to be answered, with the types and kinds of the fit, and weights if there were some. usual:
+        as in `read_relations`."""
+        like = self.task.relations
+        if like is None or problems.found:
+            return None
+        # Edges of unknown weight weigh as much as the mean, however often they are stated.
+        once = edges.weights is None and self.task.weights is not None and not self.repeats
+        how: dict[str, Any] = {"kinds": kinds, "weights": False if once else None, "like": like, "usual": usual}
+        found = read_relations(edges, n, self.task.directed, problems, **how)
+        if found is None or (found.weights is None) == (like.weights is None):
+            return found
+        return replace(found, weights=None if like.weights is None else self._usual_weights(found.pairs))
+
+    def _joining(self, edges: Edges, n: int, kinds: np.ndarray | None, problems: Problems) -> Relations | None:
         """The relations of the fit, enlarged by those of new nodes."""
         like = self.task.relations
         if like is None:
             return None
-        given = edges if isinstance(edges, Edges) else carried(edges, n, problems)
-        given = given or Edges(pair_array("edges", edges, problems) if edges is not None else NO_EDGES)
-        if given.types is None and len(like.names) > 1 and len(like.kind_names) == 1 and given.pairs.size:
-            allowed = (
-                f"edges with their types: {', '.join(like.names[:SHOWN])}{', ...' if len(like.names) > SHOWN else ''}"
-            )
-            problems.add("edges", "no types", allowed, "Give a mapping from types to edges, or a column called type.")
-            return None
+        if kinds is not None:
+            kinds = np.concatenate([np.array(like.kind_names, dtype=object)[like.kinds], kinds])
         usual = int(np.bincount(like.kinds[self.seen]).argmax()) if len(self.seen) else 0
-        if kinds is None:
-            kinds = kinds_of_new(given.pairs, given.types, like, n, usual)
-        every = np.concatenate([np.array(like.kind_names, dtype=object)[like.kinds], kinds])
-        new = self._relations(tuple(given.pairs), n, problems, given.types, every, own)
+        new = self._relations(edges, n, problems, kinds, usual)
         return None if new is None else like.enlarged(new)
 
     def _new_nodes(self, features: FeatureTable, edges: object, kinds: np.ndarray | None = None) -> Answers:
@@ -371,10 +364,9 @@ class Fitted:
         fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
-        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (two_by_two(edges, n), None)
-        how = (total, self.task.directed, problems, own, self.repeats)
-        pairs, weights, *_ = self._weighted(read_weighted_edges(given, *how))
-        relations = None if problems.found else self._joining(edges, own, total, kinds, problems)
+        stated = stated_edges(two_by_two(edges, n), total, problems)
+        pairs, weights, *_ = self._merged(stated, total, problems)
+        relations = self._joining(stated, total, kinds, problems)
         if pairs.size and pairs.max() < n:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
             problems.add("edges", "edges among fitted nodes alone", f"edges of the new nodes {n}..{total - 1}", advice)
@@ -450,3 +442,11 @@ def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> 
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:
     """Whether two sets of weights are the same."""
     return first is second or (first is not None and second is not None and np.allclose(first, second, rtol=1e-12))
+
+
+def _alike(first: Relations | None, second: Relations | None) -> bool:
+    """Whether two graphs have the same edges of the same types between nodes of the same kinds."""
+    if first is None or second is None:
+        return first is second
+    parts = ((getattr(one, name) for one in (first, second)) for name in ("pairs", "types", "kinds"))
+    return all(np.array_equal(*part) for part in parts) and _equal(first.weights, second.weights)

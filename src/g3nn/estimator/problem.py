@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems, refuse
-from g3nn.base.parse import node_indices, read_weighted_edges, two_by_two
+from g3nn.base.parse import node_indices, read_weighted_edges, stated_edges, two_by_two
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import (
@@ -215,11 +215,15 @@ def read_problem(
     chosen = np.zeros(0, dtype=np.int64)
     folds: tuple[np.ndarray, ...] = (chosen,)
     if n:
-        pairs = two_by_two(given.edges, n)
-        edges = read_weighted_edges(
-            pairs, n, given.directed, problems, given.edge_weights, types=given.edge_types is not None
-        )
-        relations = _relations(given, pairs, n, problems)
+        stated = stated_edges(two_by_two(given.edges, n), n, problems, given.edge_weights, given.edge_types)
+        # Weights that were given are among the edges now.
+        counts = False if given.edge_weights is False else None
+        edges = read_weighted_edges(stated, n, given.directed, problems, counts)
+        relations = None if given.graph is None else given.graph.relations
+        if relations is None:
+            relations = read_relations(stated, n, given.directed, problems, kinds=given.node_kinds, weights=counts)
+        elif counts is False:
+            relations = replace(relations, weights=None)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             chosen = _given_to_validate(given, outcome, labels, problems)
@@ -251,13 +255,6 @@ def read_problem(
     if problem.divisible and len(folds) > 1:
         return replace(problem, folds=folds)
     return replace(problem, val=chosen) if len(chosen) else problem
-
-
-def _relations(given: Given, edges: object, n: int, problems: Problems) -> Relations | None:
-    if given.graph is not None and given.graph.relations is not None:
-        return given.graph.relations
-    types, kinds = given.edge_types, given.node_kinds
-    return read_relations(edges, n, given.directed, problems, types=types, kinds=kinds, weights=given.edge_weights)
 
 
 def _count(given: Given, problems: Problems) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -15,11 +15,10 @@ import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse
-from g3nn.base.parse import Edges, carried, is_frame, is_networkx, linked, pair_array, to_numpy, two_by_two
+from g3nn.base.parse import NONE, is_frame, is_networkx, linked, stated_edges, to_numpy, two_by_two
 from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, numbers_by, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.kinds import NONE
 from g3nn.graph.tables.labels import AUTO
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.unused import notes_on
@@ -137,13 +136,18 @@ def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO
             return _given_by(graph, given, problems)
     if _is_pyg(X):
         return _given_by_pyg(X, given, problems)
-    return replace(given, notes=notes_on(given.edges, given.directed, given.edge_weights))
+    if isinstance(kinds := given.node_kinds, str):
+        if kinds != NONE:
+            problems.add("node_kinds", repr(kinds), "a kind for each node, where X is no data frame")
+        kinds = None
+    notes = notes_on(given.edges, given.directed, given.edge_weights, given.edge_types)
+    return replace(given, node_kinds=kinds, notes=notes)
 
 
 def _given_by_pyg(data: Data, given: Given, problems: Problems) -> Given:
     from g3nn.graph import pyg  # PyG takes long to import.
 
-    several, data = hasattr(data, "edge_types"), pyg.as_one(data)
+    data = pyg.as_one(data)
     for name, value in (("y", given.y), ("edges", given.edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
@@ -151,9 +155,6 @@ def _given_by_pyg(data: Data, given: Given, problems: Problems) -> Given:
         problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
     problems.raise_if_any()
     labels = to_numpy(data.y)
-    if several and labels.dtype.kind in "iu":
-        unknown, labels = labels < 0, labels.astype(object)
-        labels[unknown] = None  # Nodes of other kinds have none.
     train, own_val = data.get("train_mask"), data.get("val_mask")
     if train is not None and labels.ndim in (1, 2):
         seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
@@ -187,7 +188,8 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
     """
     X, y, edges, id = given.X, given.y, given.edges, given.id
     if isinstance(X, TableGraph):
-        for name, value in (("y", y), ("edges", edges), ("id", id)):
+        said = {"y": y, "edges": edges, "id": id, "edge_types": given.edge_types, "node_kinds": given.node_kinds}
+        for name, value in said.items():
             if value is not None:
                 problems.add(name, f"{name} beside a graph from tables", "nothing", "The graph holds its own.")
         if X.outcome not in outcomes:
@@ -205,7 +207,7 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
     outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
     table, weight = edge_frame(edges)
     X, id = _with_ids(X, edges, id)
-    own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
+    own = table if _of_frames(edges) or (id is not None and is_networkx(edges)) else None
     how: dict[str, Any] = {"id": id, "label": label, "weight": weight, "outcome": outcome}
     for name, argument in (("edge_types", "edge_type"), ("node_kinds", "kind")):
         value = getattr(given, name)
@@ -227,6 +229,11 @@ def edge_frame(edges: object, columns: EdgeColumns = _ENDS) -> tuple[object, str
     sides = ([pair[side] if whole else str(pair[side]) for pair in ends] for side in (0, 1))
     table = pa.table(dict(zip((columns.source, columns.target), sides, strict=True)))
     return (table, None) if weights is None else (table.append_column(columns.weight, [weights]), columns.weight)
+
+
+def _of_frames(edges: object) -> bool:
+    """Whether edges are a data frame, or a mapping from types to such."""
+    return is_frame(edges) or (isinstance(edges, Mapping) and is_table(edges))
 
 
 def _with_ids(frame: object, edges: object, id: str | None) -> tuple[object, str | None]:
@@ -260,12 +267,13 @@ def _given_by(graph: TableGraph, given: Given, problems: Problems) -> Given:
     if graph.labels is not None:
         parts["y"] = graph.labels
     # Names of columns have been read.
-    parts |= {name: None for name in ("edge_types", "node_kinds") if isinstance(getattr(given, name), str)}
-    if edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
+    read = {"edge_types": given.edge_types not in (None, NONE), "node_kinds": True}
+    parts |= {name: None for name, used in read.items() if used and isinstance(getattr(given, name), str)}
+    if edges is None or _of_frames(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
         parts |= {"edges": tuple(graph.edges), "edge_weights": graph.weights if weights is None else weights}
     elif given.node_kinds is None or isinstance(given.node_kinds, str):
         parts["node_kinds"] = graph.nodes.kinds
-    notes, val = () if is_frame(edges) else notes_on(edges, graph.directed, weights), graph.val
+    notes, val = () if _of_frames(edges) else notes_on(edges, graph.directed, weights), graph.val
     if given.val is not None:
         val = numbers_by(graph.nodes.ids if given.ids else None, graph.nodes.num_nodes, "val", given.val, problems)
     return replace(given, **parts, val=val, directed=graph.directed, notes=notes, graph=graph)
@@ -281,9 +289,8 @@ def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = Fa
     named = links if is_table(links) else None
     asked = read_new_nodes(tables, _with_ids(X, None, id)[0], named, remarks)
     if asked is not None and links is not None and named is None:
-        numbered = carried(links, n + asked.count, remarks)
-        numbered = numbered or Edges(pair_array("edges", two_by_two(links, n), remarks))
-        asked = replace(asked, edges=numbered.pairs, weights=numbered.weights)
+        numbered = stated_edges(two_by_two(links, n), n + asked.count, remarks)
+        asked = replace(asked, edges=numbered.pairs, weights=numbered.weights, types=numbered.types)
     if not quiet:
         remarks.tell()
     remarks.raise_if_any()
@@ -292,4 +299,8 @@ def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = Fa
 
 
 def is_table(X: object) -> bool:
+    """Whether it is a table of rows or of edges, or several of them: files in a list, or a mapping from names."""
+    if isinstance(X, list | Mapping) and X:
+        parts = X.values() if isinstance(X, Mapping) else X
+        return all(isinstance(part, str | Path) or is_frame(part) for part in parts)
     return is_frame(X) or isinstance(X, str | Path | NewNodes)

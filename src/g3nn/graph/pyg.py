@@ -12,7 +12,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import is_undirected
 
 from g3nn.base.errors import Problems
-from g3nn.base.parse import to_numpy
+from g3nn.base.parse import to_numpy, type_names
 from g3nn.graph.relations import Relations, read_relations
 
 if TYPE_CHECKING:
@@ -28,9 +28,20 @@ def as_one(data: Data | HeteroData) -> Data:
     if not isinstance(data, HeteroData):
         return data
     with Problems() as problems:
-        labelled = [kind for kind in data.node_types if data[kind].get("y") is not None]
-        if not labelled:
+        labels = {kind: to_numpy(data[kind].y) for kind in data.node_types if data[kind].get("y") is not None}
+        if not labels:
             problems.add("data", "no kind of nodes with y", "labels of one kind of nodes", "Set data[KIND].y first.")
+        for kind in data.node_types:
+            if not {"x", "pos", "n_id", "num_nodes"} & {*data[kind].keys()}:
+                problems.add(f"data[{kind!r}]", "neither x nor num_nodes", "either", f"Set data[{kind!r}].num_nodes.")
+            elif kind in labels and labels[kind].shape[:1] != (data[kind].num_nodes,):
+                given, count = labels[kind].shape, data[kind].num_nodes
+                problems.add(f"data[{kind!r}].y", f"shape {given}", f"one label for each of the {count} nodes")
+        if len(shapes := {known.shape[1:] for known in labels.values()}) > 1:
+            problems.add("data.y", f"labels of {len(shapes)} shapes", "those of all kinds in as many columns")
+        for kind in _once(data):
+            if data[kind].get("edge_index") is None:
+                problems.add(f"data[{kind!r}]", "no edge_index", "edges of each type")
     sizes = [int(data[kind].num_nodes) for kind in data.node_types]
     starts = dict(zip(data.node_types, np.cumsum([0, *sizes]).tolist(), strict=False))
     one = Data(num_nodes=sum(sizes), node_type=np.repeat(np.array(data.node_types, dtype=object), sizes))
@@ -38,20 +49,20 @@ def as_one(data: Data | HeteroData) -> Data:
     blocks = [sp.csr_array((n, 0)) if part is None else part for part, n in zip(parts, sizes, strict=True)]
     if any(part is not None for part in parts):
         one.x = sp.csr_array(sp.block_diag(blocks, format="csr"))
-    pairs, types = [np.zeros((2, 0), dtype=np.int64)], list[str]()
-    for kind in _once(data):
-        source, name, target = kind
-        edges = to_numpy(data[kind].edge_index) + np.array([[starts[source]], [starts[target]]])
-        several = sum(other[1] == name for other in data.edge_types) > 1
-        types += [" ".join(kind) if several else name] * edges.shape[1]
-        pairs.append(edges)
-    one.edge_index, one.edge_type = np.concatenate(pairs, axis=1), np.array(types, dtype=object)
-    first = to_numpy(data[labelled[0]].y)
-    unknown = -1 if first.dtype.kind in "iu" else np.nan
-    one.y = np.full((sum(sizes), *first.shape[1:]), unknown, dtype=first.dtype)
-    for kind in labelled:
-        own = slice(starts[kind], starts[kind] + int(data[kind].num_nodes))
-        one.y[own] = to_numpy(data[kind].y)
+    types = _once(data)
+    edges = [data[kind].edge_index.cpu() + torch.tensor([[starts[kind[0]]], [starts[kind[2]]]]) for kind in types]
+    weights, counts = [_weight(data[kind]) for kind in types], [some.shape[1] for some in edges]
+    one.edge_index = torch.cat([torch.zeros((2, 0), dtype=torch.int64), *edges], dim=1)
+    one.edge_type = np.repeat(np.array(type_names(types), dtype=object), np.array(counts, dtype=np.int64))
+    if any(weight is not None for weight in weights):
+        alike = zip(weights, counts, strict=True)
+        one.edge_weight = torch.cat([torch.ones(n) if weight is None else weight.cpu().view(-1) for weight, n in alike])
+    dtype = np.result_type(*(known.dtype for known in labels.values()))
+    missing, dtype = (np.nan, dtype) if dtype.kind == "f" else (None, np.dtype(object))
+    one.y = np.full((sum(sizes), *shapes.pop()), missing, dtype=dtype)
+    for kind, known in labels.items():
+        own = slice(starts[kind], starts[kind] + len(known))
+        one.y[own] = known
         for mask in ("train_mask", "val_mask", "test_mask"):
             if data[kind].get(mask) is not None:
                 one[mask] = one.get(mask) if one.get(mask) is not None else np.zeros(sum(sizes), dtype=bool)
@@ -88,15 +99,18 @@ def parts_of(data: Data | HeteroData, weights: object) -> dict[str, Any]:
     data = as_one(data)
     check_parts(data)
     several = data.get("edge_type") is not None or data.get("node_type") is not None
-    test, directed, relations = data.get("test_mask"), not several and data.is_directed(), None
+    test, directed, relations, labels = data.get("test_mask"), not several and data.is_directed(), None, data.y
     if weights is None:
-        weights, directed = edge_weights(data, directed)
+        weights, differ = edge_weights(data, directed)
+        directed = differ and not several
+    if isinstance(labels, np.ndarray) and labels.dtype == object:
+        labels = np.where(labels == np.array(None), -1, labels).astype(np.int64)
     if several:
         how = {"types": data.get("edge_type"), "kinds": data.get("node_type"), "weights": weights}
         with Problems() as problems:
             relations = read_relations(data.edge_index, data.num_nodes, directed, problems, **how)
     split = {"train": data.train_mask, "val": data.val_mask, "test": () if test is None else test}
-    graph = {"features": data.x, "edges": data.edge_index, "labels": data.y, "directed": directed}
+    graph = {"features": data.x, "edges": data.edge_index, "labels": labels, "directed": directed}
     return {**graph, **split, "weights": weights, "relations": relations}
 
 
@@ -124,7 +138,8 @@ def kinds_of(task: NodeTask, relations: Relations) -> HeteroData:
             pairs, weights = place[some.pairs[:, chosen]], None if some.weights is None else some.weights[chosen]
             if not directed and first == second:
                 pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
-                weights = None if weights is None else np.tile(weights, 2)
+                # The weights of both arcs add up to that of the edge.
+                weights = None if weights is None else np.tile(weights / 2, 2)
             own = found[relations.kind_names[first], name, relations.kind_names[second]]
             own.edge_index = torch.from_numpy(pairs)
             if weights is not None:
@@ -142,9 +157,14 @@ def _of_nodes(task: NodeTask, nodes: np.ndarray) -> dict[str, Tensor]:
 
 def edge_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:
     """edge_weight, or edge_attr if it is one column, else None; and whether edges have a direction."""
-    count, weight, attribute = data.edge_index.shape[1], data.get("edge_weight"), data.get("edge_attr")
-    if weight is None and attribute is not None and attribute.shape in ((count,), (count, 1)):
-        weight = attribute.view(-1)
-    if weight is None or weight.shape != (count,):
+    weight = _weight(data)
+    if weight is None or weight.shape != data.edge_index.shape[1:]:
         return weight, directed
     return weight, not is_undirected(data.edge_index, weight, num_nodes=data.num_nodes)
+
+
+def _weight(edges: Any) -> Tensor | None:
+    """Of the edges in a `Data`, or of one type."""
+    weight, attribute, count = edges.get("edge_weight"), edges.get("edge_attr"), edges.edge_index.shape[1]
+    is_column = attribute is not None and attribute.shape in ((count,), (count, 1))
+    return attribute.view(-1) if weight is None and is_column else weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, counted, warn_caller
-from g3nn.base.parse import SHOWN, Edges, carried, decode, distinct, encode, merged_edges, pair_array, to_numpy
+from g3nn.base.parse import SHOWN, Edges, all_edges, decode, distinct, encode, merged_edges, stated_edges, to_numpy
 
 MOST_TYPES = 1000
 """More types than that are names of something else."""
@@ -110,35 +110,60 @@ class Relations:
             for start, stop in zip(first, last, strict=True)
         ]
 
-    def among(self, edges: np.ndarray) -> Relations:
-        """Those between the ends of some edges (2, E)."""
+    def among(self, edges: np.ndarray, directed: bool = False) -> Relations:
+        """Those between the ends of some edges (2, E), from the first to the second if these are directed."""
         n = self.num_nodes
-        return self._at(np.isin(_pair_codes(self.pairs, n), _pair_codes(edges, n)))
+        ours, theirs = (i * n + j if directed else encode(i, j, n) for i, j in (self.pairs, edges))
+        return self._at(np.isin(ours, theirs))
 
     def _at(self, kept: np.ndarray) -> Relations:
         weights = None if self.weights is None else self.weights[kept]
         return replace(self, pairs=self.pairs[:, kept], types=self.types[kept], weights=weights)
+
+    def turned(self, pairs: np.ndarray, types: np.ndarray, kinds: np.ndarray, first: int) -> np.ndarray:
+        """Pairs (2, P) of nodes of some kinds, of these types; those turned round whose ends fit only so. An end tells
+        by its kind, or where both ends are of one kind as a node that is here, which the `first` nodes are."""
+        pairs = pairs.copy()
+        for type in np.unique(types[self.directed[types]]):
+            ends, (sources, targets) = self.of(type).pairs, (np.unique(self.kinds[end]) for end in self.of(type).pairs)
+            if np.intersect1d(sources, targets).size:
+                fits = (np.isin(np.arange(len(kinds)), end[end < first]) for end in ends)
+            else:
+                fits = (np.isin(kinds, some) for some in (sources, targets))
+            here = np.flatnonzero(types == type)
+            (source, target), (one, other) = (fit.astype(np.int8) for fit in fits), pairs[:, here]
+            turn = here[source[other] + target[one] > source[one] + target[other]]
+            pairs[:, turn] = pairs[::-1, turn]
+        return pairs
 
     def within(self, nodes: np.ndarray) -> Relations:
         """Those between some nodes, sorted, with these numbered by their places."""
         inside = self._at(np.asarray(np.isin(self.pairs, nodes).all(axis=0)))
         return replace(inside, pairs=np.searchsorted(nodes, inside.pairs), kinds=self.kinds[nodes])
 
+    def joined(self, pairs: np.ndarray, directed: bool) -> Relations:
+        """With further pairs (2, P) that weigh as much as others do on average, of the only type that there is, or the
+        only one between such kinds. A warning says how many have none."""
+        ends, count = _pair_codes(self.kinds[pairs], len(self.kind_names)), len(self.kind_names)
+        of_types = (_pair_codes(self.kinds[self.of(type).pairs], count) for type in range(len(self.names)))
+        fits = np.array([np.isin(ends, some) | (len(self.names) == 1) for some in of_types])
+        known = fits.sum(0) == 1
+        if not known.all():
+            unknown = counted(int((~known).sum()), "added edge")
+            warn_caller(f"edges: {unknown} of no certain type; not used by models that tell types apart")
+        pairs, types = pairs[:, known], fits.argmax(0)[known]
+        pairs = pairs if directed else self.turned(pairs, types, self.kinds, self.num_nodes)
+        pairs = np.where(self.directed[types], pairs, np.sort(pairs, axis=0))
+        weights = None if self.weights is None else np.full(len(types), self.weights.mean())
+        return self.enlarged(replace(self, pairs=pairs, types=types, weights=weights))
+
     def enlarged(self, new: Relations) -> Relations:
         """With the edges of a larger graph, in which these nodes come first."""
         n = new.num_nodes
-        pairs, types = np.concatenate([self.pairs, new.pairs], axis=1), np.concatenate([self.types, new.types])
-        codes = (types * n + pairs[0]) * n + pairs[1]
-        _, first = np.unique(codes, return_index=True)
-        weights = [np.ones(one.pairs.shape[1]) if one.weights is None else one.weights for one in (self, new)]
-        both = np.concatenate(weights)[first]
-        known = None if self.weights is None and new.weights is None else both
-        return replace(new, pairs=pairs[:, first], types=types[first], weights=known)
-
-    def describe(self) -> str:
-        """In a few words."""
-        types = counted(len(self.names), "type") + " of edges"
-        return types if len(self.kind_names) == 1 else f"{types}, {counted(len(self.kind_names), 'kind')} of nodes"
+        pairs, weights, *_ = all_edges([Edges(one.pairs, one.weights) for one in (self, new)])
+        types = np.concatenate([self.types, new.types])
+        _, first = np.unique((types * n + pairs[0]) * n + pairs[1], return_index=True)
+        return replace(new, pairs=pairs, types=types, weights=weights)._at(first)
 
 
 def backwards(name: str) -> str:
@@ -198,32 +223,39 @@ def read_relations(
     kinds: object = None,
     weights: object = None,
     like: Relations | None = None,
+    usual: int | None = None,
 ) -> Relations | None:
     """The relations of a graph, from its edges as they were given; None where neither types nor kinds are, nor
-    directions, which make one type of all edges.
+    directions, which make one type of all edges, and where there are no edges.
 
     types: of the edges, one for each pair as given, by default those that come with the edges, or else the kinds of
     their ends. kinds: of the n nodes.
     directed: whether both ends of every type differ; otherwise they do where hardly any node is at either end. like:
-    those of the fit, whose names, kinds and directions hold for other edges as well.
+    those of the fit, whose names, kinds and directions hold for other edges as well. usual: where new nodes come after
+    those of the fit, the kind of those that nothing tells; without kinds, their edges tell it.
     """
-    stated = _stated(edges, n, weights, problems)
-    types = stated.types if types is None else types
-    if types is None and kinds is None and like is None and not directed:
+    stated = stated_edges(edges, n, problems, weights, types)
+    if stated.types is None and kinds is None and like is None and not directed:
         return None
-    of_nodes = _kinds_of(kinds, n, like, problems)
-    count = stated.pairs.shape[1]
-    given = None if types is None else read_codes("edge_types", types, count, "edge", problems)
-    if problems.found or of_nodes is None or (types is not None and given is None):
+    known = sorted(stated.names) if like is None else like.names
+    given, of_nodes = None, None
+    if stated.types is not None:
+        given = read_codes("edge_types", stated.types, stated.pairs.shape[1], "edge", problems)
+        given = _recoded("edge_types", given, known, problems) if given is not None and known else given
+    if like is None or usual is None or kinds is not None:
+        of_nodes = _kinds_of(kinds, n, like, problems)
+    else:
+        of_nodes = kinds_of_new(stated.pairs, None if given is None else given.codes, like, n, usual, directed)
+    if problems.found or of_nodes is None:
         return None
-    given = given or _by_kinds(stated.pairs, of_nodes)
-    if like is not None:
-        given = _recoded("edge_types", given, like.names, problems)
-    if given is None:
-        return None
+    given = given or _untyped(stated.pairs, of_nodes, like, problems)
     kept = stated.pairs[0] != stated.pairs[1]
     kept &= True if stated.weights is None else stated.weights > 0
+    if given is None or (like is None and not kept.any()):
+        return None
     pairs, codes = stated.pairs[:, kept], given.codes[kept]
+    if like is not None and not directed:
+        pairs = like.turned(pairs, codes, of_nodes.codes, 0 if usual is None else like.num_nodes)
     values = None if stated.weights is None else stated.weights[kept]
     ways = _ways(pairs, codes, len(given.names), directed, like)
     found, counts = list[Edges](), weights is not False
@@ -234,58 +266,44 @@ def read_relations(
         one = merged_edges(own, ones if values is None else values[codes == type], n, bool(way), counts)[0]
         alike = values is None and one.weights is not None and (one.weights == 1).all()
         found.append(Edges(one.pairs) if alike else one)
-    sizes = [one.pairs.shape[1] for one in found]
-    totals = None
-    if any(one.weights is not None for one in found):
-        totals = np.concatenate(
-            [np.ones(size) if one.weights is None else one.weights for one, size in zip(found, sizes, strict=True)]
-        )
-    joined = np.concatenate([np.zeros((2, 0), dtype=np.int64), *(one.pairs for one in found)], axis=1)
-    types_ = np.repeat(np.arange(len(sizes)), sizes)
+    joined, totals, *_ = all_edges(found)
+    types_ = np.repeat(np.arange(len(found)), [one.pairs.shape[1] for one in found])
     made = Relations(joined, types_, given.names, ways, totals, of_nodes.codes, of_nodes.names)
     _remark(made, like)
     return made
 
 
-def _stated(edges: object, n: int, weights: object, problems: Problems) -> Edges:
-    """The pairs as they were given; `read_weighted_edges` has looked at them."""
-    if edges is None:
-        return Edges(np.zeros((2, 0), dtype=np.int64))
-    own = carried(edges, n, problems) or Edges(pair_array("edges", edges, problems))
-    values = own.weights if weights is None else None if weights is False else to_numpy(weights)
-    pairs = own.pairs.astype(np.int64) if own.pairs.size else np.zeros((2, 0), dtype=np.int64)
-    return Edges(pairs, None if values is None else values.astype(np.float64), types=own.types)
-
-
-def kinds_of_new(pairs: np.ndarray, types: np.ndarray | None, like: Relations, n: int, usual: int) -> np.ndarray:
-    """(n - m,) names: of which kind nodes are that join the m of the fit: as others at that end of their edges are, and
-    without edges the `usual` kind."""
+def kinds_of_new(
+    pairs: np.ndarray, types: np.ndarray | None, like: Relations, n: int, usual: int, directed: bool
+) -> Codes:
+    """(n,): of which kind nodes are where some join the m of the fit: as others are at the other end of edges of the
+    same type (code) from such a kind, and without edges the `usual` kind."""
     m, count = like.num_nodes, len(like.kind_names)
-    votes = np.zeros((n - m, count))
-    codes = {name: code for code, name in enumerate(like.names)}
-    for side in (0, 1):
-        for type in range(len(like.names)):
-            kinds = np.bincount(like.kinds[like.of(type).pairs[side]], minlength=count)
-            if not like.directed[type]:
-                kinds = kinds + np.bincount(like.kinds[like.of(type).pairs[1 - side]], minlength=count)
-            here = (
-                slice(None) if types is None else np.array([codes.get(name) == type for name in types.tolist()], bool)
-            )
-            ends = pairs[side, here]
-            ends = ends[ends >= m] - m
-            np.add.at(votes, ends, kinds / max(kinds.sum(), 1))
-    best = np.where(votes.any(axis=1), votes.argmax(axis=1), usual)
-    return np.array(like.kind_names, dtype=object)[best]
+    kinds, votes = np.append(like.kinds, np.full(n - m, count)), np.zeros((n - m, count))
+    for type in [None] if types is None else np.unique(types):
+        here, there = (slice(None), slice(None)) if types is None else (types == type, like.types == type)
+        joined = np.zeros((count, count))
+        np.add.at(joined, tuple(like.kinds[like.pairs[:, there]]), 1)
+        # Where edges have no direction, neither end is the first; between two new nodes, that of the type counts.
+        both = joined if directed else joined + joined.T
+        alone = joined if directed or (type is not None and like.directed[type]) else both
+        for end, other, by, of_end in (
+            (pairs[0, here], pairs[1, here], both.T, alone.sum(1)),
+            (pairs[1, here], pairs[0, here], both, alone.sum(0)),
+        ):
+            table = np.vstack([np.where(by.any(1, keepdims=True), by, of_end), of_end])
+            table /= np.maximum(table.sum(1, keepdims=True), 1)
+            np.add.at(votes, end[end >= m] - m, table[kinds[other[end >= m]]])
+    new = np.where(votes.any(axis=1), votes.argmax(axis=1), usual)
+    return Codes(np.concatenate([like.kinds, new]), like.kind_names)
 
 
 def _kinds_of(kinds: object, n: int, like: Relations | None, problems: Problems) -> Codes | None:
     if kinds is None:
-        if like is None:
-            return Codes(np.zeros(n, dtype=np.int64), ("node",))
-        if len(like.kind_names) > 1:
+        if like is not None and len(like.kind_names) > 1:
             problems.add("node_kinds", "nothing", f"a kind for each node, as in the fit: {', '.join(like.kind_names)}")
             return None
-        return Codes(np.zeros(n, dtype=np.int64), like.kind_names)
+        return Codes(np.zeros(n, dtype=np.int64), ("node",) if like is None else like.kind_names)
     found = read_codes("node_kinds", kinds, n, "node", problems)
     return found if found is None or like is None else _recoded("node_kinds", found, like.kind_names, problems)
 
@@ -294,13 +312,34 @@ def _recoded(argument: str, found: Codes, known: Sequence[str], problems: Proble
     """With the numbers that known names have."""
     strange = [name for name in found.names if name not in known]
     if strange:
-        shown = ", ".join(map(repr, strange[:SHOWN]))
-        problems.add(
-            argument, f"{shown}{', ...' if len(strange) > SHOWN else ''}", f"those of the fit: {', '.join(known)}"
-        )
+        advice = f"If it is the name of a file, call that {known[0]}.csv, or give {{{known[0]!r}: ...}}."
+        problems.add(argument, _listed(map(repr, strange)), f"those of the fit: {_listed(known)}", advice)
         return None
     places = np.array([known.index(name) for name in found.names], dtype=np.int64)
     return Codes(places[found.codes] if len(places) else found.codes, tuple(known))
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = list(names)
+    return ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
+
+
+def _untyped(pairs: np.ndarray, kinds: Codes, like: Relations | None, problems: Problems) -> Codes | None:
+    """The types of edges that came without: the only one of the fit, or else the kinds of both ends."""
+    found = _by_kinds(pairs, kinds)
+    if like is None or {*found.names} <= {*like.names}:
+        return found if like is None else _recoded("edge_types", found, like.names, problems)
+    by_kinds = all(end in like.kind_names for name in like.names for end in name.split(BETWEEN))
+    if not pairs.size or (len(like.names) == 1 and not by_kinds):
+        return Codes(np.zeros_like(found.codes), like.names)
+    if not by_kinds:
+        advice = "Give a mapping from types to edges, or a column called type; of Nodes, edge_types."
+        problems.add("edges", "no types", f"edges with their types: {_listed(like.names)}", advice)
+        return None
+    strange = _listed(name for name in found.names if name not in like.names)
+    advice = "A column with the kinds of new nodes says of which they are; otherwise their edges do."
+    problems.add("edges", f"edges from {strange}", f"edges as in the fit: {_listed(like.names)}", advice)
+    return None
 
 
 def _by_kinds(pairs: np.ndarray, kinds: Codes) -> Codes:

@@ -204,7 +204,7 @@ class NodeTask:
             edges = self.edges[:, edges]
         elif weights is None and self.weights is not None:
             refuse("weights", "none", "one for each of the other edges of a graph with weights")
-        relations = None if self.relations is None else self.relations.among(edges)
+        relations = None if self.relations is None else self.relations.among(edges, self.directed)
         return replace(self, edges=edges, weights=weights, setting=setting or self.setting, relations=relations)
 
     def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:

@@ -13,9 +13,10 @@ from g3nn.graph.outcomes.labels import quoted
 _USED = {"source", "target", "weight", "edge_index", "edge_weight"}
 
 
-def notes_on(edges: object, directed: bool, weights: object) -> tuple[str, ...]:
-    """About edges as a caller gave them, also in a PyG `Data`. weights: what was said about those, if anything."""
-    of_nodes, of_edges = _attributes(edges)
+def notes_on(edges: object, directed: bool, weights: object, types: object = None) -> tuple[str, ...]:
+    """About edges as a caller gave them, also in a PyG `Data`. weights, types: what was said about those, if
+    anything."""
+    of_nodes, of_edges = _attributes(edges, types)
     left = weights is None and of_edges
     reasons = {
         "edges: some have a direction, which is not used. directed=True uses it.": not directed and _directed(edges),
@@ -26,11 +27,12 @@ def notes_on(edges: object, directed: bool, weights: object) -> tuple[str, ...]:
 
 
 def _directed(edges: Any) -> bool:
-    """Whether edges have a direction. A matrix that is zero on one side of its diagonal lists each edge once."""
+    """Whether edges have a direction; that of types is known from their ends. A matrix that is zero on one side of its
+    diagonal lists each edge once."""
     if sp.issparse(edges):
         sides = sp.triu(edges, 1).count_nonzero(), sp.tril(edges, -1).count_nonzero()
         return edges.shape[0] == edges.shape[1] and all(sides) and (sp.csr_array(edges) != edges.T).nnz > 0
-    if not hasattr(edges, "is_directed") or not edges.is_directed():
+    if getattr(edges, "edge_type", None) is not None or not hasattr(edges, "is_directed") or not edges.is_directed():
         return False
     is_igraph = hasattr(edges, "get_edgelist")
     if not is_igraph and not is_networkx(edges):
@@ -39,7 +41,7 @@ def _directed(edges: Any) -> bool:
     return any((head, tail) not in arcs for tail, head in arcs)
 
 
-def _attributes(edges: Any) -> tuple[list[str], list[str]]:
+def _attributes(edges: Any, types: object) -> tuple[list[str], list[str]]:
     """The names of what is said of nodes and of edges, besides names and weights."""
     of_nodes, of_edges = set[str](), set[str]()
     if is_networkx(edges):
@@ -52,6 +54,6 @@ def _attributes(edges: Any) -> tuple[list[str], list[str]]:
         alone = edges.get("edge_weight") is None and getattr(edges.get("edge_attr"), "shape", (0, 0))[1:] in ((), (1,))
         of_edges = {*edges.edge_attrs()} - {"edge_type", *(["edge_attr"] if alone else [])}
     elif is_frame(edges):
-        columns = nw.from_native(edges, eager_only=True).columns
+        columns = [name for name in nw.from_native(edges, eager_only=True).columns if str(name) != str(types)]
         of_edges = set(columns[2:] and columns) - {*TYPE_NAMES}
     return sorted(of_nodes), sorted(of_edges - _USED)

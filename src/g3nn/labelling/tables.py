@@ -119,7 +119,9 @@ def with_edges(graph: TableGraph, known: Known) -> TableGraph:
     weights = graph.weights
     if weights is not None:
         weights = np.concatenate([weights[stays], np.full(new.shape[1], weights.mean())])
-    relations = None if graph.relations is None else graph.relations.among(edges)
+    relations = graph.relations
+    if relations is not None:
+        relations = relations.joined(new, graph.directed).among(edges, graph.directed)
     return replace(graph, edges=edges, weights=weights, relations=relations)
 
 

@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+import torch
+from torch_geometric.data import HeteroData
 
 import g3nn
-from g3nn.base.errors import InputError
+from g3nn import Nodes
+from g3nn.base.errors import G3NNWarning, InputError, Problems
+from g3nn.base.parse import stated_edges
 from g3nn.estimator import G3NNClassifier, problem
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.showing import write_results
@@ -147,3 +151,131 @@ def test_rows_keep_their_whole_numbers_beside_nodes_that_columns_name(few_models
     rows = pq.read_table(tmp_path / "out" / "labels.parquet")
     assert rows["id"].type == pa.int64()
     assert set(rows["id"].to_pylist()) <= set(films["id"])
+
+
+QUICK = {**OPTIONS, "model": "gcn", "epochs": 3}
+
+
+@pytest.fixture(scope="module")
+def small(graph):
+    """Ten papers by two people, with the ids of a frame, and their edges by type."""
+    X = graph[0]
+    by = np.stack([np.arange(10), 10 + np.arange(10) % 2])
+    frame = pd.DataFrame(X[:12], columns=list("abc")).assign(who=[f"n{i}" for i in range(12)])
+    return frame, np.array([0, 1] * 5 + [-1] * 2), {"by": by, "cites": by[:, ::3] - [[0], [10]] + [[0], [1]]}
+
+
+def of_ids(edges):
+    return {
+        name: pd.DataFrame({"source": [f"n{i}" for i in a], "target": [f"n{j}" for j in b]})
+        for name, (a, b) in edges.items()
+    }
+
+
+def fit(small, edges=None, **given):
+    frame, y, own = small
+    return G3NNClassifier(**QUICK).fit(frame.drop(columns="who"), y, own if edges is None else edges, **given)
+
+
+def joined(model, edges, n=13):
+    """The edges of a new node, with their weights."""
+    problems = Problems()
+    found = model.fitted_._joining(stated_edges(edges, n, problems), n, None, problems)
+    problems.raise_if_any()
+    new = (found.pairs >= n - 1).any(axis=0)
+    return found.types[new].tolist(), None if found.weights is None else found.weights[new].tolist()
+
+
+def test_kinds_of_pyg_are_fitted():
+    data = HeteroData()
+    data["paper"].x, data["paper"].y = torch.randn(10, 3), torch.tensor([True, False] * 5)
+    data["person"].num_nodes = 2
+    data["paper", "by", "person"].edge_index = torch.tensor([list(range(10)), [0, 1] * 5])
+    data["paper", "by", "person"].edge_weight = torch.arange(1.0, 11.0)
+    model = G3NNClassifier(**QUICK).fit(data)
+    assert model.classes_.tolist() == [False, True]
+    assert model.task_.relations.weights.tolist() == list(range(1, 11))
+    assert len(model.predict()) == 12
+
+
+@pytest.mark.parametrize("beside", ["frames", "arrays"])
+def test_rows_of_a_frame_have_types_of_edges_beside_them(small, beside):
+    frame, y, edges = small
+    model = G3NNClassifier(**QUICK).fit(frame, y, of_ids(edges) if beside == "frames" else edges, id="who")
+    assert model.task_.relations.names == ("by", "cites")
+    assert model.task_.relations.pairs[:, :10].tolist() == edges["by"].tolist()
+    new = frame[:1].assign(who="new")
+    first = model.predict_proba(new, {"by": np.array([[12], [10]])})
+    for rows in (new, {"papers": new}):
+        by_id = {"by": pd.DataFrame({"source": ["new"], "target": ["n10"]})}
+        np.testing.assert_array_equal(model.predict_proba(rows, by_id), first)
+
+
+def test_several_files_are_asked_about(small, tmp_path):
+    frame, y, edges = small
+    model = G3NNClassifier(**QUICK).fit(frame, y, of_ids(edges), id="who")
+    for name in ("one", "two"):
+        frame[:1].assign(who=name).to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.warns(G3NNWarning, match="2 of 2 new nodes have no edge"):
+        assert len(model.predict([tmp_path / "one.csv", tmp_path / "two.csv"])) == 2
+
+
+def test_new_edges_weigh_as_those_of_the_fit(small):
+    weighed = fit(small, weights=np.arange(1.0, 15.0))
+    assert joined(weighed, {"by": np.array([[12], [10]])}) == ([0], [weighed.fitted_.unit])
+    matrix = pd.DataFrame({"source": [12], "target": [10], "weight": [3.0]})
+    assert joined(weighed, {"by": matrix}) == ([0], [3.0])
+    twice = np.array([[12, 12], [10, 10]])
+    assert joined(weighed, {"by": twice})[1] == [weighed.fitted_.unit]
+    alike = fit(small, weights=False)
+    assert joined(alike, {"by": twice}) == joined(alike, {"by": matrix}) == ([0], None)
+
+
+@pytest.mark.filterwarnings("ignore:edges .data frame.. a column")
+def test_edges_of_tables_count_alike_if_asked(small):
+    frame, y, edges = small
+    links = pd.concat([one.assign(type=name, weight=2.0 + len(name)) for name, one in of_ids(edges).items()])
+    model = G3NNClassifier(**QUICK).fit(frame, y, links, id="who", weights=False)
+    assert model.task_.weights is model.task_.relations.weights is None
+    tables = g3nn.read_tables(frame.assign(y=y).iloc[:10], None, id="who", label="y")
+    with pytest.raises(InputError) as error:
+        G3NNClassifier(**QUICK).fit(tables, edge_types="type", node_kinds="none")
+    assert [one.argument for one in error.value.problems] == ["edge_types", "node_kinds"]
+
+
+def test_nodes_with_other_types_are_another_graph(small, monkeypatch):
+    frame, y, edges = small
+    X, pairs = frame.drop(columns="who").to_numpy(), np.concatenate([*edges.values()], axis=1)
+    types = ["by"] * 10 + ["cites"] * 4
+    model = G3NNClassifier(**QUICK).fit(X, y, pairs, edge_types=types)
+    same = model.fitted_._nodes(Nodes(X, pairs, edge_types=types))
+    assert np.array_equal(same.answer, model.fitted_.answers.answer)
+    monkeypatch.setattr(type(model.fitted_), "_graph", lambda *_: pytest.fail("asked"))
+    with pytest.raises(pytest.fail.Exception):
+        model.predict(Nodes(X, pairs, edge_types=types[::-1]))
+    with pytest.raises(InputError, match="edges: got no types; expected edges with their types: by, cites"):
+        model.predict(Nodes(X, pairs))
+
+
+def test_names_of_columns_beside_nodes_and_arrays(small):
+    frame, y, edges = small
+    links = pd.concat([pd.DataFrame(one.T, columns=["from", "to"]).assign(rel=name) for name, one in edges.items()])
+    X = frame.drop(columns="who")
+    kinds = X.assign(k=["paper"] * 10 + ["person"] * 2)
+    for nodes in (
+        Nodes(kinds, links, edge_types="rel", node_kinds="k"),
+        Nodes(X.to_numpy(), links, edge_types="rel", node_kinds="none"),
+    ):
+        model = G3NNClassifier(**QUICK).fit(nodes, y)
+        assert model.task_.relations.names == ("by", "cites")
+        np.testing.assert_array_equal(model.predict_proba(nodes), model.predict_proba())
+    assert fit((X.assign(who=0), y, edges), edge_types="none").task_.relations is None
+    with pytest.raises(InputError, match="node_kinds: got 'k'; expected a kind for each node"):
+        G3NNClassifier(**QUICK).fit(X.to_numpy(), y, edges, node_kinds="k")
+
+
+def test_each_problem_of_edges_is_listed_once(small):
+    frame, y, _ = small
+    with pytest.raises(InputError) as error:
+        G3NNClassifier(**QUICK).fit(frame[["a"]].to_numpy(), y, "abc", weights=["x"])
+    assert sorted(one.argument for one in error.value.problems) == ["edges", "weights"]

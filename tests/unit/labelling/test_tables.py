@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ from small_tables import node_columns, write
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.graph.relations import read_relations
 from g3nn.labelling.learner import ClassifierLearner
 from g3nn.labelling.records import FAR, NEAR, Records, ShownColumns
 from g3nn.labelling.tables import Known, check_ids, differences, digest_of, read_unlabelled, with_edges, with_labels
@@ -58,6 +60,9 @@ def test_edges_that_people_judged(tmp_path):
     edges = set(zip(*graph.edges.tolist(), strict=True))
     judged = with_edges(graph, Known({}, removed=((3, 0), (50, 2)), added=((0, 2), (0, 1))))
     assert set(zip(*judged.edges.tolist(), strict=True)) == edges - {(0, 3)} | {(0, 2)}
+    relations = read_relations(tuple(graph.edges), graph.nodes.num_nodes, False, Problems(), types=["by"] * len(edges))
+    typed = with_edges(replace(graph, relations=relations), Known({}, removed=((3, 0),), added=((0, 2),)))
+    assert set(zip(*typed.relations.pairs.tolist(), strict=True)) == edges - {(0, 3)} | {(0, 2)}
 
 
 @pytest.mark.slow

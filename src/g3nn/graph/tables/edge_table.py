@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import refuse
-from g3nn.base.parse import Edges, accounted, merged_edges
+from g3nn.base.parse import NONE, Edges, accounted, merged_edges
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.kinds import FILE, NONE, TYPE, below, parts_of, read_names
+from g3nn.graph.tables.kinds import FILE, TYPE, below, parts_of, read_names
 from g3nn.graph.tables.remarks import Remarks, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))

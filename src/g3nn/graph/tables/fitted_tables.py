@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import DataError, Problems, counted
-from g3nn.base.parse import NO_EDGES, Edges, node_numbers
+from g3nn.base.parse import NO_EDGES, NONE, Edges, node_numbers
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes.labels import flat_values, quoted
 from g3nn.graph.relations import EDGE
@@ -31,7 +32,7 @@ from g3nn.graph.tables.edge_table import (
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import NodeColumns, NodeTable, TableGraph, load_nodes
-from g3nn.graph.tables.kinds import NONE, open_nodes
+from g3nn.graph.tables.kinds import FILE, open_nodes
 from g3nn.graph.tables.linked import linked_ids
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import EXTRA, ColumnRead, FeatureSchema
@@ -177,10 +178,12 @@ def read_new_nodes(
     """Read and check both tables; None if there are problems. A row with an id of the fit is that node."""
     before, nodes, edges, found = len(remarks.found), None, None, Edges(NO_EDGES)
     with remarks.of_table("nodes"):
-        source = open_nodes(nodes_table, tables.node_columns.kind, remarks)
+        source = open_nodes(nodes_table, tables.node_columns.kind or NONE, remarks)
         nodes = load_nodes(source, _columns(tables, source), remarks)
     if edges_table is not None:
-        columns = replace(tables.edge_columns, type=tables.edge_columns.type or NONE)
+        # What is in a mapping has types, also where those of the fit came beside arrays.
+        usual = FILE if isinstance(edges_table, Mapping) else NONE
+        columns = replace(tables.edge_columns, type=tables.edge_columns.type or usual)
         with remarks.of_table("edges"):
             edges = load_edges(edges_table, columns, remarks)
     if nodes is None:

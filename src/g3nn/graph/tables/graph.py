@@ -404,21 +404,15 @@ def _typed(
     nodes: NodeTable, links: EdgeTable | None, stated: Located | None, named: Edges, directed: bool, remarks: Remarks
 ) -> Relations | None:
     """The relations, if edges have types or nodes have kinds."""
-    found, types = _together(stated, named), None
-    if found is None:
-        return None
-    if nodes.columns.edges_from or found.edges.types is not None:
-        types = found.edges.types
-    elif nodes.kinds is None:
+    found = _together(stated, named)
+    if found is None or (found.edges.types is None and nodes.kinds is None):
         return None
     problems, places = Problems(), {"node_kinds": f"{nodes.name}, column {nodes.columns.kind!r}"}
     if links is not None:
         places["edge_types"] = f"{links.name}, column {links.columns.type!r}"
-    weights: object = found.edges.weights
-    if weights is None and not (links is not None and links.counted):
-        weights = False
-    given = tuple(found.edges.pairs), nodes.num_nodes, directed, problems
-    relations = read_relations(*given, types=types, kinds=nodes.kinds, weights=weights)
+    counts = found.edges.weights is not None or (links is not None and links.counted)
+    given = found.edges, nodes.num_nodes, directed, problems
+    relations = read_relations(*given, kinds=nodes.kinds, weights=None if counts else False)
     remarks.found += about_columns(problems.found, places)
     return relations
 
@@ -428,7 +422,7 @@ def _together(stated: Located | None, named: Edges) -> Located | None:
     count = named.pairs.shape[1]
     if named.types is None or stated is None:
         return Located(named, {}, count) if named.types is not None else stated
-    (pairs, weights, _, types), own = stated.edges, stated.edges.pairs.shape[1]
+    (pairs, weights, _, types, _), own = stated.edges, stated.edges.pairs.shape[1]
     if weights is not None:
         weights = np.concatenate([weights, np.full(count, weights.mean() if own else 1.0)])
     types = np.concatenate([np.full(own, EDGE, dtype=object) if types is None else types, named.types])

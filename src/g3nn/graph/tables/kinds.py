@@ -12,15 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import Problem, counted, refuse
-from g3nn.base.parse import TYPE_NAMES
+from g3nn.base.parse import NONE, TYPE_NAMES, type_names
 from g3nn.graph.tables.cells import is_number, is_text, known, plain, texts
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.remarks import Remarks, listed
 
 MOST_GUESSED = 100
 """A column with more texts is only the type or kind if it is named as such."""
-NONE = "none"
-"""What to say where there is such a column but all edges, or nodes, are alike."""
 FILE = "(file)"
 """The column that says from which of several files a row is; no column of a table is called so by chance."""
 
@@ -90,14 +88,14 @@ def about_columns(problems: Iterable[Problem], places: Mapping[str, str]) -> lis
 def parts_of(table: object, argument: str, by_file: bool) -> list[tuple[str, object]] | None:
     """Several tables with their names: a list of files, which are called as they are without their ending, or a mapping
     from names. None for a single table, unless its rows go `by_file`."""
-    if isinstance(table, Mapping):
-        return [(str(name), part) for name, part in table.items()]
+    if isinstance(table, Mapping) and table:
+        return list(zip(type_names(table), table.values(), strict=True))
     if by_file and isinstance(table, str | Path):
         return [(stem(table), table)]
-    if not isinstance(table, list | tuple):
+    if not isinstance(table, list | tuple | Mapping):
         return None
     if not table or not all(isinstance(part, str | Path) for part in table):
-        given = "data frames without names" if table else "an empty list"
+        given = "data frames without names" if table else "an empty list or mapping"
         refuse(argument, given, "a table, files, or a mapping from names to tables")
     return [(stem(part), part) for part in table]
 

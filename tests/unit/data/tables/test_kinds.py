@@ -13,7 +13,7 @@ from small_tables import matrix, read_graph, said, text_file, write
 from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
-from g3nn.graph.tables.graph import TableGraph
+from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.kinds import FILE
 from g3nn.graph.tables.remarks import Remarks
 
@@ -212,6 +212,11 @@ class TestSeveralFiles:
         nodes, _ = self.files(tmp_path)
         graph = read_graph(nodes[:1], None, id="id")
         assert (graph.nodes.kinds, graph.nodes.name) == (None, str(nodes[0]))
+
+    def test_an_empty_mapping(self):
+        for given in ({"nodes": {}}, {"nodes": pa.table({"x": [1, 2]}), "edges": {}}):
+            with pytest.raises(InputError, match=f"{[*given][-1]}: got an empty list or mapping; expected a table"):
+                read_tables(**given)
 
     def test_data_frames_need_names(self):
         frame = pa.table({"id": ["a"], "y": ["u"]})
