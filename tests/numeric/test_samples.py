@@ -7,6 +7,7 @@ import torch
 from small_graph import CLASSES, NODES, UNITS, make_model
 
 import g3nn
+from g3nn.graph.outcomes import Classes
 from g3nn.model.objective import Objective
 from g3nn.model.posteriors.gcn import GCN, GCNOptions
 from g3nn.model.replicas import Noise, Replicas, Sizes
@@ -72,6 +73,31 @@ def test_consistency_is_the_distance_from_the_sharpened_mean(noisy, inputs, sour
             expected[r] += sum(((q[r, i] - target) ** 2).sum() for q in (first, second)) / 2 / NODES
     torch.testing.assert_close(found.detach(), expected)
     assert found.requires_grad
+
+
+def test_balanced_sharpening_multiplies_by_how_much_rarer_a_class_became(noisy, inputs, source):
+    objective = Objective.elbo(samples=2, consistency_weight=1.0, sharpening=0.2, balanced=True)
+    found = objective.terms(noisy, inputs, source, Noise(SEEDS, 7)).consistency
+    first, second = passes(noisy, inputs, 2)
+    mean = (first + second) / 2
+    for r in range(2):
+        powered = [row**5 / (row**5).sum() for row in mean[r]]
+        rarer = [mean[r][:, k].mean() / sum(row[k] for row in powered) * NODES for k in range(mean.shape[2])]
+        expected = 0.0
+        for i in range(NODES):
+            target = torch.stack([powered[i][k] * rarer[k] for k in range(mean.shape[2])])
+            target = target / target.sum()
+            expected += sum(((q[r, i] - target) ** 2).sum() for q in (first, second)) / 2 / NODES
+        torch.testing.assert_close(found[r].detach(), expected)
+
+
+def test_sharpening_leaves_rare_classes_as_frequent_as_they_were():
+    mean = torch.tensor([0.4, 0.3, 0.3], dtype=torch.float64).expand(1, 50, 3).clone()
+    mean[0, :20] = torch.tensor([0.3, 0.4, 0.3], dtype=torch.float64)
+    classes = Classes(3)
+    alone, balanced = (classes.sharpened(mean, 0.05, choice).mean(1)[0] for choice in (False, True))
+    assert (alone[2] < 0.05, balanced[2] > 0.2) == (True, True)
+    assert torch.isfinite(classes.sharpened(torch.tensor([[[1.0, 1e-30]]]), 0.05, balanced=True)).all()
 
 
 def test_samples_are_pulled_towards_their_sharpened_mean_which_stays(noisy, inputs, source):

@@ -55,6 +55,7 @@ class Objective:
     )
     samples: int = integer(1, "number of noisy passes through q in each step; their terms are averaged", low=1, high=16)
     sharpening: float = number(0.5, "temperature that sharpens the mean of the samples", low=0.05, high=1)
+    balanced: bool = flag(False, "sharpening leaves each class about as frequent as it was")
     warm_up: int = integer(
         0, "number of epochs in which the weights of the terms without observed labels rise linearly", low=0
     )
@@ -233,7 +234,7 @@ class Objective:
         """|q_s - t|^2, averaged over samples s. The target t, their mean to the power 1 / T and normalised, gets no
         gradient."""
         samples = [inputs.outcome.mean(log_q) for log_q in log_qs]
-        target = inputs.outcome.sharpened(_mean(samples).detach(), self.sharpening)
+        target = inputs.outcome.sharpened(_mean(samples).detach(), self.sharpening, self.balanced)
         return _mean([self._reduce((q - target).square().sum(2)) for q in samples])
 
     def _reduce(self, values: Tensor) -> Tensor:

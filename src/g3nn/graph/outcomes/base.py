@@ -289,8 +289,9 @@ class Outcome(ABC):
         return self.validation(answer, targets, nodes)[0]
 
     @abstractmethod
-    def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
-        """What several passes through q agree on, from their mean: more certain than it, where that has a meaning."""
+    def sharpened(self, mean: Tensor, temperature: float, balanced: bool = False) -> Tensor:
+        """What several passes through q agree on, from their mean: more certain than it, where that has a meaning.
+        balanced: with each class about as frequent as before, so that none takes the others over."""
 
     def in_units(self, answer: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation (R, n, K or T) in the caller's unit."""

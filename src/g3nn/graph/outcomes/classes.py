@@ -23,6 +23,8 @@ from g3nn.kernels.backend import fast
 TEMPERATURE_STEPS = 25
 """From 0.1 to 10, in equal ratios."""
 
+_LEAST_SHARE = 1e-30
+"""Of a class, where one divides by it."""
 _MEASURES = ("precision", "recall", "f1", "support", "predicted")
 """Of one class."""
 
@@ -208,8 +210,12 @@ class Classes(Outcome):
         wanted = targets.values[nodes].view(1, 1, -1, 1).expand(*tempered.shape[:3], 1)
         return -tempered.gather(3, wanted).squeeze(3).mean(2).amax(1)
 
-    def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
-        return (mean.log() / temperature).softmax(2)
+    def sharpened(self, mean: Tensor, temperature: float, balanced: bool = False) -> Tensor:
+        sharp = (mean.log() / temperature).softmax(2)
+        if not balanced:
+            return sharp
+        even = sharp * (mean.mean(1, keepdim=True) / sharp.mean(1, keepdim=True).clamp(min=_LEAST_SHARE))
+        return even / even.sum(2, keepdim=True)
 
     def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         return np.log(mean)

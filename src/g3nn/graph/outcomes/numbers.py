@@ -243,7 +243,7 @@ class NumberOutcome(Outcome):
         cost = known * (targets.scale_at(nodes).log() - self.log_prob(rows, values))
         return torch.stack([cost.sum((1, 2)) / known.sum(), self.score(rows, values, known)])
 
-    def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
+    def sharpened(self, mean: Tensor, temperature: float, balanced: bool = False) -> Tensor:
         """Unchanged: a mean of numbers cannot be more certain."""
         return mean
 

@@ -133,7 +133,7 @@ class Tags(NumberOutcome):
         right = (rows > 0) == (values > 0.5)
         return (right & known).sum((1, 2)).to(rows.dtype) / known.sum()
 
-    def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
+    def sharpened(self, mean: Tensor, temperature: float, balanced: bool = False) -> Tensor:
         return (torch.logit(mean, eps=1e-7) / temperature).sigmoid()
 
     def evaluate(
