@@ -35,7 +35,7 @@ check: ## everything: make test, and long trainings, browsers, kills, tutorials,
 
 ready: $(INSTALLED) $(WARM)
 
-PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=40 --durations-min=8
 
 # What is left out of `make test`. Each worker imports and collects all tests, so everything is one run.
 UNITS := -m "not slow"

@@ -2,12 +2,12 @@
 
     export G3NN_DATA=FOLDER
     python benchmarks/scarce.py --out results/scarce.jsonl --splits 5
-    python benchmarks/scarce.py --out results/scarce.jsonl --splits 5 --unbalanced
+    python benchmarks/scarce.py --out results/scarce.jsonl --splits 5 --balanced
     python benchmarks/scarce.py --table results/scarce.jsonl
 
 Each is trained for 200 epochs on `--labels` nodes of each class, drawn at random, and the last parameters answer for
-all others. A joint model is compared with the same network, options and seed without a likelihood. `--unbalanced`:
-with sharpening that lets frequent classes grow, as before it was balanced. A run that is in the file is not repeated.
+all others. A joint model is compared with the same network, options and seed without a likelihood. `--balanced`:
+with sharpening that leaves each class as frequent as it was. A run that is in the file is not repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def split_of(graph: str, labels: int, seed: int) -> g3nn.NodeTask:
     task, rng = g3nn.load(graph), np.random.default_rng((seed, 7))
     classes = (np.flatnonzero(task.labels == one) for one in range(task.num_classes))
     train = np.sort(np.concatenate([rng.permutation(nodes)[:labels] for nodes in classes]))
-    test = np.setdiff1d(np.arange(task.num_nodes), train)
+    test = np.setdiff1d(np.flatnonzero(task.labels >= 0), train)
     parts = (task.features, task.edges, task.labels, train, None, test)
     return g3nn.NodeTask.build(*parts, num_classes=task.num_classes, name=graph)
 
@@ -45,7 +45,7 @@ def models(columns: int, balanced: bool) -> dict[str, Candidate]:
         candidate = Candidate(*one)
         if "-" not in candidate.name:
             continue
-        options = {name: value for name, value in candidate.options.items() if balanced or name != "balanced"}
+        options = dict(candidate.options) | ({"balanced": True} if balanced else {})
         network = candidate.name.split("-")[1]
         own = Candidate(network, "elbo", options).declared(OUTCOMES["classes"])
         alone = {name: value for name, value in options.items() if name in own}
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NETWORK", help="only these networks and joint models with them")
     parser.add_argument("--labels", type=int, default=3)
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--unbalanced", action="store_true")
+    parser.add_argument("--balanced", action="store_true")
     parser.add_argument("--out", type=Path, help="a file of JSON lines that is added to")
     parser.add_argument("--table", type=Path, help="print the table of such a file")
     options = parser.parse_args()
@@ -97,12 +97,12 @@ def main() -> None:
     for graph in options.graphs:
         for seed in range(options.splits):
             task = split_of(graph, options.labels, seed)
-            for name, model in models(task.num_classes, not options.unbalanced).items():
+            for name, model in models(task.num_classes, options.balanced).items():
                 wanted = options.only is None or name.split()[1].split("-")[-1] in options.only
-                if not wanted or (graph, options.labels, not options.unbalanced, name, seed) in known:
+                if not wanted or (graph, options.labels, options.balanced, name, seed) in known:
                     continue
                 accuracy, seconds = measure(task, model, seed)
-                row = {"graph": graph, "labels": options.labels, "balanced": not options.unbalanced, "model": name}
+                row = {"graph": graph, "labels": options.labels, "balanced": options.balanced, "model": name}
                 row |= {"seed": seed, "accuracy": accuracy, "seconds": seconds}
                 print(json.dumps(row), flush=True)
                 if options.out is not None:

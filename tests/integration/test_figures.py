@@ -50,7 +50,7 @@ SOURCES: dict[str, list[str]] = {
         *3 * [LABELLING],
         "in a test",
     ],
-    "docs/method.md": [STORES["paper"]],
+    "docs/method.md": [STORES["paper"], "python benchmarks/relations.py --table results/relations.jsonl"],
     "docs/noise.md": [
         *4 * [STORES["noise"]],
         "python benchmarks/genuine.py --table results/genuine.json",

@@ -111,7 +111,7 @@ class Edges(NamedTuple):
     pairs: np.ndarray
     weights: np.ndarray | None = None
     repeats: bool = False
-    types: Any = None
+    types: np.ndarray | None = None
     names: tuple[str, ...] = ()
 
     def at(self, kept: np.ndarray) -> Edges:
@@ -172,7 +172,8 @@ def stated_edges(
         elif column is not None:
             problems.add("edge_types", repr(column), "a type for each edge, where edges are no data frame")
     if types is not column:
-        given = given._replace(types=types, names=())
+        own = np.array(types, dtype=object) if isinstance(types, list | tuple) else to_numpy(types)
+        given = given._replace(types=own, names=())
     pairs = given.pairs if given.pairs.size else NO_EDGES
     has_shape = pairs.ndim == 2 and pairs.shape[0] == 2
     count = pairs.shape[1] if has_shape else None

@@ -243,7 +243,7 @@ def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
 
 
 _WIDE: dict[str, Any] = {"hidden": 64}
-_TWO_PASSES: dict[str, Any] = {"samples": 2, "consistency_weight": 1.0, "balanced": True}
+_TWO_PASSES: dict[str, Any] = {"samples": 2, "consistency_weight": 1.0}
 _NORMALISED: dict[str, Any] = {
     "order": 5,
     "dropout": 0.8,
