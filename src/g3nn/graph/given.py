@@ -16,6 +16,7 @@ from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse
 from g3nn.base.parse import NONE, is_frame, is_networkx, linked, stated_edges, to_numpy, two_by_two
+from g3nn.graph.outcomes.labels import quoted
 from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, numbers_by, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
@@ -289,6 +290,9 @@ def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = Fa
     named = links if is_table(links) else None
     asked = read_new_nodes(tables, _with_ids(X, None, id)[0], named, remarks)
     if asked is not None and links is not None and named is None:
+        if tables.edge_features is not None:
+            allowed = f"a table with the columns {quoted(list(tables.edge_features.schema.columns))}, as in the fit"
+            remarks.add("edges", "pairs of node numbers", allowed)
         numbered = stated_edges(two_by_two(links, n), n + asked.count, remarks)
         asked = replace(asked, edges=numbered.pairs, weights=numbered.weights, types=numbered.types)
     if not quiet:

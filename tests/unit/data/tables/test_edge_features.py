@@ -119,5 +119,11 @@ def test_amounts_tell_classes_apart_that_nothing_else_does():
     edges = pa.table({"source": ends[0], "target": ends[1], "amount": amounts})
     graph = read(nodes, edges, label="y", directed=True)
     fitted = G3NNClassifier(effort="quick", random_state=0, directed=True).fit(graph)
+    later = pa.table({"id": [n], "age": [0.5]})
+    with pytest.raises(InputError, match="pairs of node numbers; expected a table with the columns 'amount'"):
+        fitted.predict(later, np.array([[n], [0]]))
+    for answer, usual in (("a", 0.0), ("b", 2.0)):
+        paid = {"source": [n] * 9, "target": range(9), "amount": np.exp(np.linspace(-1.5, 1.5, 9) + usual)}
+        assert fitted.predict(later, pa.table(paid)).tolist() == [answer]
     asked = labels == ""
     assert (fitted.predict()[asked] == np.array(["a", "b"])[classes[asked]]).mean() > 0.9
