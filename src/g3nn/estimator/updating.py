@@ -159,8 +159,10 @@ def member_beliefs(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
 
 def numbers_of(fitted: Fitted, argument: str, nodes: object, problems: Problems) -> np.ndarray | None:
     """See `numbers_by`, with the ids of the tables of the fit if there were any."""
-    ids = None if fitted.tables is None else fitted.tables.node_ids
-    return numbers_by(ids, fitted.task.num_nodes, argument, nodes, problems)
+    tables, n = fitted.tables, fitted.task.num_nodes
+    if tables is None:
+        return numbers_by(None, n, argument, nodes, problems)
+    return numbers_by(tables.node_ids, n, argument, nodes, problems, tables.whole)
 
 
 def pairs_of(fitted: Fitted, pairs: object, problems: Problems) -> object:

@@ -253,6 +253,8 @@ def leading_vectors(edges: np.ndarray, n: int) -> np.ndarray:
     Large graphs: subspace iteration, which needs a fixed number of products and copes with equal eigenvalues, such as
     those of many components.
     """
+    if n == 0:
+        return np.zeros((0, 1))
     count = min(_MOST, max(_FEWEST, _CELLS // n), n)
     adjacency = normalised_adjacency(edges, n).astype(np.float32)
     if n <= _EXACT:

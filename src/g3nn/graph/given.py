@@ -276,7 +276,9 @@ def _given_by(graph: TableGraph, given: Given, problems: Problems) -> Given:
         parts["node_kinds"] = graph.nodes.kinds
     notes, val = () if _of_frames(edges) else notes_on(edges, graph.directed, weights), graph.val
     if given.val is not None:
-        val = numbers_by(graph.nodes.ids if given.ids else None, graph.nodes.num_nodes, "val", given.val, problems)
+        nodes = graph.nodes
+        ids = nodes.ids if given.ids else None
+        val = numbers_by(ids, nodes.num_nodes, "val", given.val, problems, nodes.whole)
     return replace(given, **parts, val=val, directed=graph.directed, notes=notes, graph=graph)
 
 

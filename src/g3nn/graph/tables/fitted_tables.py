@@ -129,9 +129,12 @@ class FittedTables:
             raise DataError(f"what the model remembers of its tables is damaged ({reason}).") from error
 
 
-def numbers_by(ids: pa.Array | None, n: int, argument: str, nodes: object, problems: Problems) -> np.ndarray | None:
+def numbers_by(
+    ids: pa.Array | None, n: int, argument: str, nodes: object, problems: Problems, whole: bool = False
+) -> np.ndarray | None:
     """Node numbers, from ids (n,) if there are any, or else from node numbers or a mask. One may stand alone. Where ids
-    are text, and none is written like one of these numbers, they are node numbers too."""
+    are text, and none is written like one of these numbers, they are node numbers too. whole: whether those of rows
+    were whole numbers."""
     values = flat_values([nodes] if isinstance(nodes, str | int | np.integer) else nodes)
     is_mask = len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values.tolist())
     if ids is None or is_mask:
@@ -140,7 +143,7 @@ def numbers_by(ids: pa.Array | None, n: int, argument: str, nodes: object, probl
     numbers = is_text(ids.type) and all(isinstance(value, int) for value in values.tolist())
     if numbers and not any(str(value) in place for value in values.tolist()):
         return node_numbers(argument, list(values), n, problems)
-    found = [place.get(str(value) if numbers else value, -1) for value in values.tolist()]
+    found = [place.get(str(value) if numbers and whole else value, -1) for value in values.tolist()]
     strange = [value for value, number in zip(values.tolist(), found, strict=True) if number < 0]
     if strange:
         problems.add(argument, f"ids {quoted(strange)}", "ids of the node table")

@@ -320,7 +320,7 @@ def read_tables(
     if edges is not None:
         with remarks.of_table("edges"):
             links = load_edges(edges, edge_columns, remarks)
-    if read is not None and (links is not None or edges is None):
+    if read is not None:
         known = {*read.content.column_names, *(() if links is None else links.columns.ignore)}
         for name in (name for name in columns.ignore if name not in known):
             no_column(f"{read.name}, ignored column", name, read.content.column_names, remarks)

@@ -90,6 +90,12 @@ def test_without_columns_of_nodes_positions_in_the_graph_are_features_too():
     assert np.isnan(matrix(new.features)[0, -1])
 
 
+def test_loops_alone_say_nothing_of_positions():
+    loops = pa.table({"source": ["u", "v", "w"], "target": ["u", "v", "w"], "amount": [1.0, 2.0, 5.0]})
+    found = columns(read(NODES.drop_columns(["age"]), loops))
+    assert (found["degree"], found["position 1"]) == ([0] * 4, [0] * 4)
+
+
 def test_edges_of_new_nodes_are_summed_up_likewise():
     tables = FittedTables.from_json(FittedTables.of(read()).to_json())
     later = pa.table(
