@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from records import tell
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -298,10 +299,7 @@ def main() -> None:
             for row in measure(name, waiting, split, options.device) if waiting else ():
                 if (name, split, row["model"]) in known:
                     continue
-                print(json.dumps(row), flush=True)
-                if options.out is not None:
-                    with options.out.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+                tell(row, options.out)
 
 
 if __name__ == "__main__":

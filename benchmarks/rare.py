@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from floor import Data, simple
+from records import tell
 from sklearn.metrics import average_precision_score
 
 import g3nn
@@ -103,10 +104,7 @@ def main() -> None:
     for positives in options.positives:
         for seed in options.seeds:
             for row in measure(positives, seed, options.effort):
-                print(json.dumps(row), flush=True)
-                if options.out is not None:
-                    with options.out.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+                tell(row, options.out)
 
 
 if __name__ == "__main__":

@@ -50,3 +50,12 @@ def write_records(path: Path, records: Sequence[Record]) -> None:
     """Whatever happens, the file holds all records of before or all of now."""
     with replacing(path) as draft:
         draft.write_text("[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n")
+
+
+def tell(row: Record, out: Path | None) -> None:
+    """Print a record, and add it to a file of JSON lines if there is one."""
+    line = json.dumps(row)
+    print(line, flush=True)
+    if out is not None:
+        with out.open("a") as file:
+            file.write(line + "\n")

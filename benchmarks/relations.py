@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 import torch
+from records import tell
 from relations_cases import CASES, Case
 from relations_peers import PEERS, PYG, answer, installed
 from sklearn.linear_model import LogisticRegression
@@ -193,10 +194,7 @@ def main() -> None:
                 if says_nothing(name, method) or (name, method, seed) in known:
                     continue
                 row = measure(name, method, seed, options.device)
-                print(json.dumps(row), flush=True)
-                if options.out is not None:
-                    with options.out.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+                tell(row, options.out)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import tell
 
 import g3nn
 from g3nn.estimator.panel import Candidate, panel_of
@@ -104,10 +105,7 @@ def main() -> None:
                 accuracy, seconds = measure(task, model, seed)
                 row = {"graph": graph, "labels": options.labels, "balanced": options.balanced, "model": name}
                 row |= {"seed": seed, "accuracy": accuracy, "seconds": seconds}
-                print(json.dumps(row), flush=True)
-                if options.out is not None:
-                    with options.out.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+                tell(row, options.out)
 
 
 if __name__ == "__main__":
