@@ -115,6 +115,8 @@ def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | 
     n, m = pattern.shape[::-1] if transpose else pattern.shape
     R, _, h = dense.shape
     out = dense.new_empty(R, n, h)
+    if not out.numel():
+        return out
     rowptr, col = (pattern.t_rowptr, pattern.t_col) if transpose else (pattern.rowptr, pattern.col)
     matrix: tuple[Tensor | None, ...]
     if isinstance(values, Scales):
