@@ -89,6 +89,14 @@ def test_product(gpu, pattern, h, kind, transpose):
 
 
 @pytest.mark.parametrize("transpose", [False, True])
+def test_product_of_nothing(gpu, transpose):
+    """Where no node has edges of a type, a matrix has no rows, and its transpose no columns."""
+    pattern = Pattern.from_scipy(sp.csr_array((0, M)))
+    dense = numbers(R, 0 if transpose else M, 4)
+    assert_same(gpu, "spmm", pattern, numbers(1, 0), dense, None, transpose)
+
+
+@pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("h", WIDTHS)
 def test_product_with_values_that_follow_from_rows_and_columns(gpu, square, h, transpose):
     mask = torch.zeros(N, N, dtype=torch.bool)

@@ -96,8 +96,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     effort:       how much is tried: "quick", "default" or "thorough".
     budget:       seconds that trying may take, or None. One model is trained in any case.
     denoise:      whether edges may be doubted. "auto": networks that give less weight to edges which features and
-                  labels do not explain are tried too, and validation decides; a model that is named uses all
-                  edges. True: edges are always weighted, or none is used, False: never.
+                  labels do not explain are tried too, and validation decides; types whose edges join nodes by chance
+                  are left out; a model that is named uses all edges. True: edges are always weighted, or none is
+                  used, False: never.
     label_noise:  whether labels may be wrong. "auto": with a panel and at least 60 labels each label is judged by
                   models that have not seen it; if many are wrong, models are trained on what labels probably are,
                   and from 300 labels on folds of all of them validate, whatever was held back to do so. A model that

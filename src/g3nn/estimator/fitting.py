@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from g3nn.base.errors import G3NNWarning, Problems, TrainingError
+from g3nn.base.parse import SHOWN
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
@@ -305,6 +306,12 @@ def _with_beliefs(problem: FitProblem, search: Search) -> Search:
 def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bool = False) -> Search:
     """goes_on: whether replicas that have been trained before are compared too, perhaps on all folds."""
     parameters, task, seen = problem.parameters, problem.task, problem.seen
+    if problem.unused:
+        names = ", ".join(map(repr, problem.unused[:SHOWN])) + (", ..." if len(problem.unused) > SHOWN else "")
+        notes.append(
+            f"edge_types: {names} join nodes by chance: their ends are hardly more alike than if they were shuffled. "
+            "Not used; denoise=False uses every edge"
+        )
     weights = None if problem.weights is None else problem.weights[seen]
     counting = None if problem.judging_weights is None else problem.judging_weights[seen]
     labelled = np.searchsorted(seen, problem.labels.labelled)
@@ -335,6 +342,7 @@ def _search(problem: FitProblem, progress: Course, notes: list[str], goes_on: bo
         folds=tuple(folds),
         reserved=tuple(reserved),
         given=np.searchsorted(seen, problem.given),
+        unused=problem.unused,
     )
 
 
@@ -401,7 +409,7 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
     assert learned is not None
     trust = search.trusts[one.trust] if one.trust < 1 else None
     member = network_of(one, learned, search) if isinstance(learned, FitResult) else learned
-    return replace(member, place=place, beliefs=one.beliefs, trust=trust)
+    return replace(member, place=place, beliefs=one.beliefs, trust=trust, unused=search.unused)
 
 
 def _refitted(member: Member, trial: Trial, search: Search) -> Member:

@@ -116,7 +116,8 @@ class Member(ABC):
     mixed. beliefs: whether it sees those of a task as additional columns. trust: how it weights edges, None: all alike.
     infers: whether nodes that training did not know get scores of their own from their edges. held_out: (R, n), which
     nodes of the fitted graph each of its replicas did not learn from, where these are different ones; only these
-    replicas answer for those. neighbourhood: what it reads of a node's neighbourhood as columns, None: nothing.
+    replicas answer for those. neighbourhood: what it reads of a node's neighbourhood as columns, None: nothing. unused:
+    types of edges that it leaves out.
     """
 
     view: FeatureTransform
@@ -129,6 +130,7 @@ class Member(ABC):
     infers: bool = False
     held_out: np.ndarray | None = None
     neighbourhood: Surroundings | None = None
+    unused: tuple[str, ...] = ()
     name: ClassVar[str]
     refined: ClassVar[bool] = False
     """Whether nodes that training knew have scores of their own."""
@@ -180,7 +182,7 @@ class Member(ABC):
 
     def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
         """The task with the features that it reads, and edges with its weights."""
-        task = replace(task, features=self.view.apply(task.features))
+        task = replace(task.without_types(self.unused), features=self.view.apply(task.features))
         if self.neighbourhood is not None:
             task = replace(task, features=self.neighbourhood.apply(task))
         task = task if self.trust is None else self.trust.weigh(task, new)
@@ -188,6 +190,7 @@ class Member(ABC):
 
     def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device, outcome: Outcome) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes."""
+        task = task.without_types(self.unused)
         found = self.fitted_answers(self.seen(task, outcome, new), new, device)
         # A node with edges is not isolated, even if the weights of all of them are zero.
         return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)), isolated=task.isolated)

@@ -41,6 +41,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import Form
 from g3nn.graph.weights import label_weights, weights_by_shares, without_weightless
 from g3nn.model.generative import ModelSpec
+from g3nn.queries.chance import types_by_chance
 
 MISSING = ("error", "impute")
 COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}
@@ -115,7 +116,7 @@ class FitProblem:
         """Networks for the graph that is trained on."""
         nodes, edges = len(self.seen), int(self._inside.sum())
         balance = edges / max(nodes - len(self.train), 1)
-        how = (len(self.labels.names), balance, Problems(), self.relations is not None)
+        how = (len(self.labels.names), balance, Problems(), self.task.relations is not None)
         return _candidates(self.parameters, self.outcome, *how)
 
     @property
@@ -124,7 +125,7 @@ class FitProblem:
         if self.parameters["model"] != "auto":
             return ()
         how = (len(self.train), len(self.labels.names), self.features.matrix.shape[1], self.edges.size > 0)
-        return simple_candidates(self.outcome, *how, self.prior, self.relations is not None)
+        return simple_candidates(self.outcome, *how, self.prior, self.task.relations is not None)
 
     @cached_property
     def seen(self) -> np.ndarray:
@@ -182,9 +183,20 @@ class FitProblem:
             task = replace(task, unit=np.setdiff1d(self.labels.labelled, self.given))
         return task, means
 
-    @property
+    @cached_property
+    def unused(self) -> tuple[str, ...]:
+        """Types of edges that join nodes by chance, unless every edge is to be used."""
+        denoise, searches = self.parameters["denoise"], self.parameters["model"] == "auto"
+        return types_by_chance(self._trained_on) if denoise is True or (denoise and searches) else ()
+
+    @cached_property
     def task(self) -> NodeTask:
-        """The part of the whole task that is trained on."""
+        """What is trained on."""
+        return self._trained_on.without_types(self.unused)
+
+    @cached_property
+    def _trained_on(self) -> NodeTask:
+        """The part of the whole task with the nodes that are trained on."""
         (whole, _), seen = self.whole, self.seen
         if len(seen) == whole.num_nodes:
             return whole

@@ -193,12 +193,16 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_LATER = ("warps", "scored", "filled", "repeats", "unit", "whole", "held_back", "relations", "neighbourhood")
+_LATER = (
+    *("warps", "scored", "filled", "repeats", "unit", "whole", "held_back", "relations"),
+    *(_APART := ("neighbourhood", "unused")),
+)
 """Scales, the classes of conformal scores, which features were missing, whether repeats of edges are weights, the nodes
-whose labels set the unit, what was learned from all labels, and nodes that were answered by a part of it."""
+whose labels set the unit, what was learned from all labels, and nodes that were answered by a part of it; types of
+edges, and of a member what it reads of a neighbourhood and which types it leaves out."""
 _NOT_SAVED = ("problem", "trials", "updated")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
-_SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out", "neighbourhood"))
+_SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out", *_APART))
 """What all kinds of members have in a record."""
 _FINITE = {
     "Linear": ("coef", "intercept"),
@@ -323,9 +327,9 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
             yield _checked(one.pop("kind")(**shared, **one))
             continue
         own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{place}.")}
-        seen = task
+        seen = task.without_types(one.get("unused", ()))
         if one.get("neighbourhood") is not None:
-            seen = replace(task, features=shared["view"].apply(task.features))
+            seen = replace(seen, features=shared["view"].apply(task.features))
             seen = replace(seen, features=one["neighbourhood"].apply(seen))
         seen = with_belief_columns(seen, task.outcome_model()) if member["beliefs"] else seen
         model = _model(one["spec"], one["hyperparameters"], one["seeds"], seen, own)

@@ -111,6 +111,8 @@ class Search:
     predictions may be."""
     given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Validation nodes that the caller chose: no replica trains on them."""
+    unused: tuple[str, ...] = ()
+    """Types of edges that the task has no more."""
 
     def where_labels_are_wrong(self, judged: JudgedLabels, others: tuple[JudgedLabels, ...]) -> Search:
         """The same with wrong labels among those that judge. Networks train on what labels probably are, and validate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -112,9 +112,23 @@ class Relations:
 
     def among(self, edges: np.ndarray, directed: bool = False) -> Relations:
         """Those between the ends of some edges (2, E), from the first to the second if these are directed."""
-        n = self.num_nodes
-        ours, theirs = (i * n + j if directed else encode(i, j, n) for i, j in (self.pairs, edges))
+        ours, theirs = self._codes(edges, directed)
         return self._at(np.isin(ours, theirs))
+
+    def join(self, edges: np.ndarray, directed: bool = False) -> np.ndarray:
+        """(E,): which of some edges (2, E) are of any type."""
+        ours, theirs = self._codes(edges, directed)
+        return np.isin(theirs, ours)
+
+    def _codes(self, edges: np.ndarray, directed: bool) -> Iterator[np.ndarray]:
+        n = self.num_nodes
+        return (i * n + j if directed else encode(i, j, n) for i, j in (self.pairs, edges))
+
+    def without(self, names: Collection[str]) -> Relations:
+        """The other types alone."""
+        types = np.array([name not in names for name in self.names])
+        kept, left = self._at(types[self.types]), tuple(name for name in self.names if name not in names)
+        return replace(kept, types=(np.cumsum(types) - 1)[kept.types], names=left, directed=self.directed[types])
 
     def _at(self, kept: np.ndarray) -> Relations:
         weights = None if self.weights is None else self.weights[kept]

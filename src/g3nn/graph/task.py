@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -142,7 +142,6 @@ class NodeTask:
 
         beliefs: (n, width), for the prior `given`; log-probabilities of classes, log-odds of tags, and for numbers the
         means and then the logarithms of the variances, of counts those of their log-rates.
-
         warps: the scales on which real values are normal, one for each column.
 
         Raises one `InputError` that lists every problem.
@@ -162,8 +161,7 @@ class NodeTask:
         problems.raise_if_any()
         none = np.zeros(0, dtype=np.int64)
         train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
-        weights = relative_weights(totals)
-        how = (directed, name, setting, outcome, weights, answers, warps, None, relations)
+        how = (directed, name, setting, outcome, relative_weights(totals), answers, warps, None, relations)
         return cls(matrix, pairs, y, train, val, test, K, *how)
 
     @classmethod
@@ -211,6 +209,14 @@ class NodeTask:
         """The same task on the graph without the edges that touch `nodes`."""
         source, target = np.isin(self.edges, nodes)
         return self.with_edges(~(source | target), setting=setting)
+
+    def without_types(self, names: Collection[str]) -> NodeTask:
+        """Without edges that are of these types alone."""
+        if self.relations is None or not {*names} & {*self.relations.names}:
+            return self
+        left = self.relations.without(names)
+        task = self.with_edges(left.join(self.edges, self.directed))
+        return replace(task, relations=None if left.alike and not left.directed.any() else left)
 
     def among(self, nodes: np.ndarray) -> NodeTask:
         """The same task for some nodes, sorted, without their edges."""

@@ -279,3 +279,35 @@ def test_each_problem_of_edges_is_listed_once(small):
     with pytest.raises(InputError) as error:
         G3NNClassifier(**QUICK).fit(frame[["a"]].to_numpy(), y, "abc", weights=["x"])
     assert sorted(one.argument for one in error.value.problems) == ["edges", "weights"]
+
+
+def test_a_type_by_chance_is_left_out_as_if_it_were_not_there(graph, few_models, monkeypatch, tmp_path):
+    X, y, pairs, given, _ = graph
+    edges = {"by": pairs[:, :PAPERS], "edited by": pairs[:, PAPERS:].copy()}
+    edges["edited by"][1] = PAPERS + (edges["by"][1] - PAPERS + 1) % PEOPLE
+    kinds = {"node_kinds": given["node_kinds"]}
+    monkeypatch.setattr(problem, "types_by_chance", lambda task: ("edited by",))
+    with pytest.warns(G3NNWarning, match=r"edge_types: 'edited by' join nodes by chance.*denoise=False"):
+        fitted = G3NNClassifier(**OPTIONS).fit(X, y, edges, **kinds)
+    monkeypatch.setattr(problem, "types_by_chance", lambda task: ())
+    alone = G3NNClassifier(**OPTIONS).fit(X, y, {"by": edges["by"]}, **kinds)
+    np.testing.assert_array_equal(fitted.predict_proba(), alone.predict_proba())
+    assert {one.name for one in fitted.edge_types()} == {"by", "edited by"}
+
+    fitted.save(tmp_path / "model")
+    again = g3nn.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
+    new = np.array([[len(X)], [PAPERS]])
+    noise = np.array([[len(X)], [PAPERS + 1]])
+    for model in (fitted, again):
+        found = model.predict_proba(X[:1], {"by": new, "edited by": noise})
+        np.testing.assert_array_equal(found, alone.predict_proba(X[:1], {"by": new}))
+
+
+@pytest.mark.parametrize(("options", "asked"), [({}, 1), ({"denoise": False}, 0), ({"model": "gcn"}, 0)])
+def test_only_a_search_leaves_types_out(graph, few_models, monkeypatch, options, asked):
+    X, y, pairs, given, _ = graph
+    calls = []
+    monkeypatch.setattr(problem, "types_by_chance", lambda task: calls.append(task) or ())
+    G3NNClassifier(**OPTIONS | options).fit(X, y, pairs, **given)
+    assert len(calls) == asked
