@@ -19,7 +19,7 @@ TOPIC = np.random.default_rng(0).integers(0, 4, N)
 def drawn(rng: np.random.Generator, same: float) -> np.ndarray:
     """4,000 edges, of which a share surely joins nodes of one topic."""
     source = rng.integers(0, N, 4000)
-    places = [np.flatnonzero(TOPIC == topic) for topic in range(4)]
+    places = [np.flatnonzero(topic == TOPIC) for topic in range(4)]
     alike = np.array([rng.choice(places[TOPIC[one]]) for one in source])
     target = np.where(rng.random(4000) < same, alike, rng.integers(0, N, 4000))
     return np.stack([source, target])[:, source != target]
