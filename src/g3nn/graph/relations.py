@@ -204,7 +204,7 @@ def read_codes(argument: str, values: object, count: int, what: str, problems: P
     if array.shape != (count,):
         problems.add(argument, f"shape {array.shape}", f"({count},): one for each {what}")
         return None
-    missing = np.array([value is None or value != value for value in array.tolist()], dtype=bool)
+    missing = array != array if array.dtype != object else np.array([one is None or one != one for one in array], bool)
     if missing.any():
         given = f"{counted(int(missing.sum()), what)} without one, the first at place {int(missing.argmax())}"
         problems.add(argument, given, f"a name or a number for each {what}")
@@ -214,16 +214,16 @@ def read_codes(argument: str, values: object, count: int, what: str, problems: P
     if array.dtype.kind == "f" and not (array % 1 == 0).all():
         problems.add(argument, f"numbers such as {array[array % 1 != 0][0]}", "names or whole numbers")
         return None
-    texts = (array.astype(np.int64) if array.dtype.kind == "f" else array).astype(str)
-    names, codes = np.unique(texts, return_inverse=True)
+    if array.dtype.kind in "iuf":
+        numbers = distinct(array.astype(np.int64))
+        names, codes = numbers.astype(str), np.searchsorted(numbers, array)
+    else:
+        names, codes = np.unique(array.astype(str), return_inverse=True)
     if len(names) > MOST_TYPES:
         shown = ", ".join(map(repr, names[:SHOWN].tolist()))
         advice = "Is it an id, a time or an amount? Leave it out, or put similar ones together."
         problems.add(argument, f"{len(names):,} different ones ({shown}, ...)", f"at most {MOST_TYPES}", advice)
         return None
-    if array.dtype.kind in "iuf":
-        order = np.argsort(names.astype(np.int64), kind="stable")
-        names, codes = names[order], np.argsort(order)[codes]
     return Codes(codes.astype(np.int64), tuple(names.tolist()))
 
 
@@ -377,11 +377,10 @@ def _ways(pairs: np.ndarray, codes: np.ndarray, types: int, directed: bool, like
         return like.directed
     if directed:
         return np.ones(types, dtype=bool)
-    ways = np.zeros(types, dtype=bool)
+    n, ways = int(pairs.max(initial=-1)) + 1, np.zeros(types, dtype=bool)
     for type in range(types):
-        source, target = (np.unique(end) for end in pairs[:, codes == type])
-        both = np.intersect1d(source, target, assume_unique=True).size
-        ways[type] = both <= _APART * min(source.size, target.size)
+        source, target = (np.bincount(end, minlength=n) > 0 for end in pairs[:, codes == type])
+        ways[type] = (source & target).sum() <= _APART * min(source.sum(), target.sum())
     return ways
 
 

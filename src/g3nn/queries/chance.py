@@ -85,7 +85,7 @@ def _of_labels(task: NodeTask) -> np.ndarray:
 def _scaled(rows: np.ndarray, known: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """(n, d), 0 where nothing is known, and for the others of each kind with a mean of 0 and a squared length of 1 on
     average."""
-    found = np.zeros(rows.shape)
+    found = np.zeros(rows.shape, np.float32)
     for kind in np.unique(kinds[known]):
         nodes = np.flatnonzero(known & (kinds == kind))
         centred = rows[nodes] - rows[nodes].mean(0)
@@ -113,7 +113,7 @@ def _filled(rows: np.ndarray, pairs: np.ndarray, kinds: np.ndarray) -> np.ndarra
 def _incidence(places: np.ndarray, n: int) -> sp.csr_array:
     """(n, m): which of m things are at each of n places."""
     m = len(places)
-    return sp.csr_array((np.ones(m), (places, np.arange(m))), shape=(n, m))
+    return sp.csr_array((np.ones(m, np.float32), (places, np.arange(m))), shape=(n, m))
 
 
 def _likeness(rows: np.ndarray, pairs: np.ndarray, rng: np.random.Generator) -> list[Likeness]:
@@ -122,19 +122,20 @@ def _likeness(rows: np.ndarray, pairs: np.ndarray, rng: np.random.Generator) -> 
     known = _known(rows)
 
     def joined(here: np.ndarray, there: np.ndarray) -> float:
-        return float((rows[here] * rows[there]).sum(1).mean())
+        return float((here * there).sum(1).mean())
 
-    def sharing(here: np.ndarray, there: np.ndarray) -> float:
-        sums, counts = _incidence(there, len(rows)) @ rows[here], np.bincount(there, minlength=len(rows))[there]
-        others = (sums[there] - rows[here])[counts > 1] / (counts[counts > 1] - 1)[:, None]
-        return float((others * rows[here][counts > 1]).sum(1).mean()) if len(others) else 0.0
+    def sharing(here: np.ndarray, ends: np.ndarray) -> float:
+        counts = np.bincount(ends)
+        sums, counts = _incidence(ends, len(counts)) @ here, counts[ends]
+        others = (sums[ends] - here)[counts > 1] / (counts[counts > 1] - 1)[:, None]
+        return float((others * here[counts > 1]).sum(1).mean()) if len(others) else 0.0
 
     def found() -> Iterator[Likeness]:
         for ends in (pairs, pairs[::-1]):
             here, there = _some(ends[:, known[ends[0]]], rng)
-            yield _beyond(sharing, here, there, rng)
+            yield _beyond(sharing, rows[here], np.unique(there, return_inverse=True)[1], rng)
             both = known[there]
-            yield _beyond(joined, here[both], there[both], rng)
+            yield _beyond(joined, rows[here[both]], rows[there[both]], rng)
 
     return [one for one in found() if one.deviation > 0]
 
@@ -144,7 +145,7 @@ def _counted(rows: np.ndarray, pairs: np.ndarray, rng: np.random.Generator) -> I
     known = np.flatnonzero(_known(rows))
     for end in pairs:
         counts = np.log1p(np.bincount(end, minlength=len(rows)))[known]
-        yield _beyond(lambda here, there: float(np.linalg.norm(rows[here].T @ there)), known, counts, rng)
+        yield _beyond(lambda here, there: float(np.linalg.norm(here.T @ there)), rows[known], counts, rng)
 
 
 def _some(ends: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -152,7 +153,7 @@ def _some(ends: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if ends.shape[1] <= _MOST:
         return ends
     rank = rng.permutation(int(ends[1].max()) + 1)[ends[1]]
-    return ends[:, np.argsort(rank, kind="stable")[:_MOST]]
+    return ends[:, np.argpartition(rank, _MOST)[:_MOST]]
 
 
 def _beyond(
