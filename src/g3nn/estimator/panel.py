@@ -256,44 +256,65 @@ _NORMALISED: dict[str, Any] = {
 
 _JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
 """Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
+_ENOUGH_LABELS, _FEW_LABELS = 20, 10
+"""Of each class, with which all terms of a joint model count alike; and below which classes are kept from vanishing."""
 _PAIRED_CLASSES = 12
 """Up to this number of classes the panel has models that look at all pairs of classes. On 1,000 nodes and 3,000 edges
 an epoch of blsm-gcn takes 5 times as long as one of sbm-gcn with 7 classes, 23 times with 32, and 146 times with
 100."""
 
 
-def panel_of(outcome: type[Outcome], columns: int, balance: float) -> tuple[PanelModel, ...]:
-    """The models that are worth trying on an unknown graph; see `Outcome.panel`."""
-    return outcome.panel(columns, balance) or _for_classes(columns)
+def panel_of(outcome: type[Outcome], columns: int, balance: float, labels: float = math.inf) -> tuple[PanelModel, ...]:
+    """The models that are worth trying on an unknown graph, of which so many nodes are trained on; see
+    `Outcome.panel`."""
+    return outcome.panel(columns, balance) or _for_classes(columns, labels / columns)
 
 
-def _for_classes(columns: int) -> tuple[PanelModel, ...]:
-    """Models for homophilous and heterophilous graphs, and for edges that say nothing, the most useful first.
+def _joint(labels: float, entropy: float) -> dict[str, Any]:
+    """Weights of a joint model's terms with so many labels of each class. entropy: that of H(q) where they suffice.
+
+    With few of them a prior learns little from features, and q and the prior drift together to classes of their own;
+    the graph says more than the labels do, as in the bound, in which their terms are sums.
+    """
+    share = min(labels / _ENOUGH_LABELS, 1.0)
+    weights = {"kl_weight": share, "graph_weight": share**-0.5, "entropy_weight": 1 - (1 - entropy) * share**2}
+    return weights if share < 1 else {"entropy_weight": entropy}
+
+
+def _two_passes(labels: float) -> dict[str, Any]:
+    """Agreement between two noisy passes; with few labels of each class the rare ones would vanish."""
+    return {"samples": 2, "consistency_weight": 1.0} | ({"balanced": True} if labels < _FEW_LABELS else {})
+
+
+def _for_classes(columns: int, labels: float) -> tuple[PanelModel, ...]:
+    """Models for homophilous and heterophilous graphs, and for edges that say nothing, the most useful first. labels:
+    of each class.
 
     Each is a combination that the paper or measurements found good for one kind of graph. With many classes `blsm` is
     left out: it looks at every pair of classes for every pair of nodes, and would take nearly all of the time.
     """
     share = {"graph_weight": 1 / columns, "kl_weight": 1 / columns, **_WIDE}
-    far = {**_WIDE, **_TWO_PASSES, "order": 8, "feature_dropout": 0.8}
-    near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.2, "feature_dropout": 0.0, "sharpening": 0.3}
+    agreeing = {**_WIDE, **_two_passes(labels)}
+    far = {**agreeing, "order": 8, "feature_dropout": 0.8}
+    near = {**agreeing, "order": 2, "dropout": 0.2, "feature_dropout": 0.0, "sharpening": 0.3}
     late = {"warm_up": 100}
-    paired: dict[str, Any] = {"entropy_weight": 0.5, **_WIDE}
+    paired = {**_joint(labels, 0.5), **_WIDE}
     models: tuple[PanelModel, ...] = (
         ("hops", "elbo", _WIDE),
         ("linkx", "elbo", _WIDE),
         ("sbm-appnp", "elbo", share),
-        ("grand", "elbo", {**_WIDE, **_TWO_PASSES, **_NORMALISED}),
-        ("blsm-grand", "elbo", {**far, **late, "entropy_weight": 0.7}),
-        ("dcsbm-grand", "elbo", {**near, **late, "entropy_weight": 0.5, "isolated_share": 0.3}),
+        ("grand", "elbo", {**agreeing, **_NORMALISED}),
+        ("blsm-grand", "elbo", {**far, **late, **_joint(labels, 0.7)}),
+        ("dcsbm-grand", "elbo", {**near, **late, **_joint(labels, 0.5), "isolated_share": 0.3}),
         ("blsm-mlp", "elbo", paired),
         ("gat", "elbo", _WIDE),
         ("blsm-appnp", "elbo", paired),
         ("sage", "elbo", _WIDE),
         ("blsm-linkx", "elbo", paired),
         ("mlp", "elbo", _WIDE),
-        ("dcsbm-grand", "elbo", {**far, **late, "entropy_weight": 0.7}),
+        ("dcsbm-grand", "elbo", {**far, **late, **_joint(labels, 0.7)}),
         ("blsm-gcn", "elbo", paired),
-        ("grand", "elbo", {**_WIDE, **_TWO_PASSES, **_NORMALISED, "travelling": "features", "lr": 0.2}),
+        ("grand", "elbo", {**agreeing, **_NORMALISED, "travelling": "features", "lr": 0.2}),
         ("gcnii", "elbo", _WIDE),
         ("grand", "elbo", far),
         ("gcn", "elbo", _WIDE),
@@ -398,7 +419,9 @@ def judges(task: NodeTask, quick: bool, seed: int, device: str) -> list[Plan]:
     if task.relations is not None:
         return [Candidate("mlp", "elbo", _WIDE).plan({}, (seed,), device)]
     balance = task.num_edges / max(task.num_nodes - len(task.train), 1)
-    listed = {one[0]: Candidate(*one) for one in reversed(panel_of(task.kind, task.num_classes, balance))}
+    listed = {
+        one[0]: Candidate(*one) for one in reversed(panel_of(task.kind, task.num_classes, balance, len(task.train)))
+    }
     found = [listed[name].plan({}, (seed,), device) for name in _JUDGES if name in listed]
     return found[:2] if quick else found[:4]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -116,7 +117,7 @@ class FitProblem:
         """Networks for the graph that is trained on."""
         nodes, edges = len(self.seen), int(self._inside.sum())
         balance = edges / max(nodes - len(self.train), 1)
-        how = (len(self.labels.names), balance, Problems(), self.task.relations is not None)
+        how = (len(self.labels.names), balance, len(self.train), Problems(), self.task.relations is not None)
         return _candidates(self.parameters, self.outcome, *how)
 
     @property
@@ -307,7 +308,7 @@ def check_parameters(parameters: Parameters, outcome: type[Outcome], problems: P
     _check_options(parameters["options"], problems)
     check_prior(parameters, outcome, problems)
     random = _random(parameters["random_state"], problems)
-    tried = _candidates(parameters, outcome, 2, 1.0, problems)
+    tried = _candidates(parameters, outcome, 2, 1.0, math.inf, problems)
     check_candidates(tried, _common(parameters), parameters["device"], problems, outcome)
     return random
 
@@ -317,6 +318,7 @@ def _candidates(
     outcome: type[Outcome],
     columns: int,
     balance: float,
+    labels: float,
     problems: Problems,
     typed: bool = False,
 ) -> tuple[Candidate, ...]:
@@ -328,7 +330,7 @@ def _candidates(
     if model != "auto":
         return candidates(model, parameters["objective"], options, (), problems, outcome)
     effort = EFFORTS.get(parameters["effort"], EFFORTS["default"])
-    listed = tuple(Candidate(*one) for one in panel_of(outcome, columns, balance)[: effort.models])
+    listed = tuple(Candidate(*one) for one in panel_of(outcome, columns, balance, labels)[: effort.models])
     listed = with_paths(listed) if typed else listed
     # What the caller asks for goes before what the panel would do.
     asked = {name: parameters[name] for name, usual in COMMON.items() if parameters[name] != usual}
