@@ -1,13 +1,18 @@
-"""Models of the default's panel with few labels and nothing to validate on: each beside its own network alone.
+"""Few labels, and nothing to validate on: the default, without joint models, and what a careful person does by hand.
 
-    export G3NN_DATA=FOLDER
-    python benchmarks/scarce.py --out results/scarce.jsonl --splits 5
-    python benchmarks/scarce.py --out results/scarce.jsonl --splits 5 --balanced
+    export G3NN_DATA=FOLDER G3NN_GRAPHS=FOLDER
+    python benchmarks/scarce.py --out results/scarce.jsonl --splits 5                # three labels of each class
+    python benchmarks/scarce.py --out results/scarce.jsonl --labels 1 --methods default without-joint
+    python benchmarks/scarce.py --out results/scarce.jsonl --labels 20 --unlinked    # no test node has an edge
+    python benchmarks/scarce.py --out results/scarce.jsonl --graphs cora citeseer pubmed --methods models --splits 5
     python benchmarks/scarce.py --table results/scarce.jsonl
 
-Each is trained for 200 epochs on `--labels` nodes of each class, drawn at random, and the last parameters answer for
-all others. A joint model is compared with the same network, options and seed without a likelihood. `--balanced`:
-with sharpening that leaves each class as frequent as it was. A run that is in the file is not repeated.
+`--labels` nodes of each class are drawn at random, nothing else is known, and all others (at most 2,000) test. Methods:
+`default` and `quick` are efforts; `without-joint` is the default whose panel has no joint model. mlp, gcn, appnp and
+grand (with its published settings) are trained for 200 epochs on all labels, three replicas averaged; label-propagation
+and linear, a logistic regression on own features, need no validation either. `models` are the joint models of the panel
+and, with the same options and seed, their networks without a likelihood: 200 epochs, one replica, and the last
+parameters answer. A run that is in the file is not repeated.
 """
 
 from __future__ import annotations
@@ -15,97 +20,210 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import warnings
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import scipy.stats
 from records import tell
+from sklearn.linear_model import LogisticRegression
 
 import g3nn
+from g3nn.estimator import panel, problem
 from g3nn.estimator.panel import Candidate, panel_of
+from g3nn.graph.calibrate import expected_calibration_error
+from g3nn.graph.datasets import load
 from g3nn.graph.outcomes import OUTCOMES
+from g3nn.graph.task import NodeTask
 
-GRAPHS, EPOCHS = ("cora", "citeseer", "pubmed"), 200
+GRAPHS = (
+    *("cora", "citeseer", "pubmed", "acm", "amazon_photo", "dblp", "uai2010", "flickr_attr", "actor"),
+    *("chameleon_filtered", "texas", "minesweeper", "twitch_engb", "fb_amherst41"),
+)
+CITATIONS, EPOCHS, MOST_TESTED, ALPHA = GRAPHS[:3], 200, 2000, 0.1
+GRAND = {"order": 8, "dropout": 0.5, "feature_dropout": 0.5, "samples": 4, "consistency_weight": 1.0, "hidden": 32}
+PEERS: dict[str, dict[str, Any]] = {
+    **{name: {"hidden": 64} for name in ("mlp", "gcn", "appnp")},
+    "grand": GRAND,
+    "label-propagation": {},
+}
+METHODS = ("default", "without-joint", "quick", *PEERS, "linear")
+TOLD = ("accuracy", "confidence", "ece", "coverage", "seconds")
 Row = dict[str, Any]
+Found = dict[tuple[Any, ...], dict[str, list[Row]]]
 
 
-def split_of(graph: str, labels: int, seed: int) -> g3nn.NodeTask:
-    task, rng = g3nn.load(graph), np.random.default_rng((seed, 7))
+def split_of(graph: str, labels: int, seed: int, unlinked: bool) -> NodeTask:
+    """A stream of its own draws: some published graphs were drawn by the first numbers of a small seed."""
+    task, rng = load(graph), np.random.default_rng((seed, 7))
     classes = (np.flatnonzero(task.labels == one) for one in range(task.num_classes))
     train = np.sort(np.concatenate([rng.permutation(nodes)[:labels] for nodes in classes]))
-    test = np.setdiff1d(np.flatnonzero(task.labels >= 0), train)
-    parts = (task.features, task.edges, task.labels, train, None, test)
-    return g3nn.NodeTask.build(*parts, num_classes=task.num_classes, name=graph)
+    rest = rng.permutation(np.setdiff1d(np.flatnonzero(task.labels >= 0), train))
+    edges, test = task.edges, np.sort(rest[:MOST_TESTED])
+    if unlinked:
+        edges = edges[:, ~np.isin(edges, test).any(0)]
+    parts = (task.features, edges, task.labels, train, None, test)
+    return NodeTask.build(*parts, num_classes=task.num_classes, name=graph)
 
 
-def models(columns: int, balanced: bool) -> dict[str, Candidate]:
-    """By a name: the joint models of the panel, and their networks."""
-    found = dict[str, Candidate]()
-    for place, one in enumerate(panel_of(OUTCOMES["classes"], columns, 2.0)):
+@contextmanager
+def without_joint_models() -> Iterator[None]:
+    def some(*given: Any) -> tuple[Any, ...]:
+        return tuple(one for one in panel_of(*given) if "-" not in one[0])
+
+    with mock.patch.object(panel, "panel_of", some), mock.patch.object(problem, "panel_of", some):
+        yield
+
+
+def fitted(task: NodeTask, method: str, seed: int, device: str) -> tuple[np.ndarray, Row]:
+    """Probabilities of all nodes, and what else the estimator says."""
+    shown = np.full(task.num_nodes, -1)
+    shown[task.train] = task.labels[task.train]
+    effort = "quick" if method == "quick" else "default"
+    estimator = g3nn.G3NNClassifier(effort=effort, random_state=seed, device=device)
+    estimator.fit(task.features, shown, task.edges)
+    inside = estimator.predict_set(ALPHA)[task.test, task.labels[task.test]]
+    return estimator.predict_proba(), {"coverage": float(inside.mean()), "chose": estimator.model_}
+
+
+def peer(task: NodeTask, method: str, seed: int, device: str) -> np.ndarray:
+    """Probabilities of all nodes."""
+    if method == "linear":
+        model = LogisticRegression(max_iter=1000)
+        return np.asarray(model.fit(task.features[task.train], task.labels[task.train]).predict_proba(task.features))
+    seeds = tuple(range(3 * seed, 3 * seed + 3))
+    plan = Candidate(method, "elbo", PEERS[method]).plan({}, seeds, device).for_all_labels(EPOCHS)
+    return np.exp(task.outcome_model().averaged(plan.fit(task, False).answers))
+
+
+def joint_models(task: NodeTask) -> dict[str, Candidate]:
+    """By a name: the joint models of the panel with so many labels, and their networks."""
+    found, outcome = dict[str, Candidate](), OUTCOMES["classes"]
+    for place, one in enumerate(panel_of(outcome, task.num_classes, 2.0, len(task.train))):
         candidate = Candidate(*one)
         if "-" not in candidate.name:
             continue
-        options = dict(candidate.options) | ({"balanced": True} if balanced else {})
-        network = candidate.name.split("-")[1]
-        own = Candidate(network, "elbo", options).declared(OUTCOMES["classes"])
-        alone = {name: value for name, value in options.items() if name in own}
-        found[f"{place} {candidate.name}"] = Candidate(candidate.name, candidate.objective, options)
-        found[f"{place} {network}"] = Candidate(network, "elbo", alone)
+        network = Candidate(candidate.name.split("-")[1], "elbo", candidate.options)
+        alone = {name: value for name, value in candidate.options.items() if name in network.declared(outcome)}
+        found[f"{place} {candidate.name}"] = candidate
+        found[f"{place} {network.name}"] = replace(network, options=alone)
     return found
 
 
-def measure(task: g3nn.NodeTask, model: Candidate, seed: int) -> tuple[float, float]:
-    began, how = time.monotonic(), {**model.options, "epochs": EPOCHS, "keep": "last"}
-    plan = Candidate(model.model, model.objective, how).plan({}, (seed,), "cpu")
-    return float(plan.fit(task, False).test_accuracy[0]), round(time.monotonic() - began, 1)
+def measure(task: NodeTask, method: str, seed: int, device: str) -> Row:
+    began, more, test = time.monotonic(), Row(), task.test
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", g3nn.G3NNWarning)
+        if method[0].isdigit():
+            plan = joint_models(task)[method].plan({}, (seed,), device).for_all_labels(EPOCHS)
+            given = np.exp(task.outcome_model().averaged(plan.fit(task, False).answers))
+        elif method == "without-joint":
+            with without_joint_models():
+                given, more = fitted(task, method, seed, device)
+        elif method in ("default", "quick"):
+            given, more = fitted(task, method, seed, device)
+        else:
+            given = peer(task, method, seed, device)
+    p, truth = given[test], task.labels[test]
+    row = {"accuracy": float((p.argmax(1) == truth).mean()), "confidence": float(p.max(1).mean())}
+    return row | {"ece": expected_calibration_error(p, truth), **more, "seconds": round(time.monotonic() - began, 1)}
 
 
 def table(rows: list[Row]) -> str:
-    """Means over splits, and the joint model less its network."""
-    found: dict[tuple[Any, ...], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    names = {row["model"].split()[0]: row["model"].split()[1] for row in rows if "-" in row["model"]}
+    """Means over splits, then over graphs; and the default less each method, paired by graphs."""
+    found: Found = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        place, name = row["model"].split()
-        key = row["graph"], row["labels"], row["balanced"], int(place), names[place]
-        found[key]["joint" if "-" in name else "alone"][row["seed"]] = row["accuracy"]
-    lines = ["| graph | labels of each class | sharpening | model | splits | alone | joint | gain |", "|---" * 8 + "|"]
-    for (graph, labels, balanced, _, name), kinds in sorted(found.items()):
-        both = sorted(kinds["joint"].keys() & kinds["alone"].keys())
-        if both:
+        setting = (row["labels"], "gone" if row["unlinked"] else "there")
+        if not row["method"][0].isdigit():
+            found[(*setting, row["method"])][row["graph"]].append(row)
+    heads = (*("labels", "edges of test nodes", "method", "graphs", *TOLD), "default less this", "p", "worse by .01")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for (labels, edges, method), graphs in sorted(
+        found.items(), key=lambda one: (*one[0][:2], METHODS.index(one[0][2]))
+    ):
+        own, gains = found.get((labels, edges, "default"), {}), []
+        for graph in sorted(own.keys() & graphs.keys()):
+            pairs = [{row["seed"]: row["accuracy"] for row in runs[graph]} for runs in (own, graphs)]
+            gains.append(np.mean([pairs[0][seed] - pairs[1][seed] for seed in pairs[0].keys() & pairs[1].keys()]))
+        cells = [labels, edges, method, len(graphs)]
+        for name in TOLD:
+            values = [
+                np.mean([row[name] for row in runs]) for runs in graphs.values() if all(name in row for row in runs)
+            ]
+            cells.append(f"{np.mean(values):.0f}" if name == "seconds" else f"{np.mean(values):.3f}" if values else "-")
+        compared = method != "default" and len(gains) > 1
+        p = f"{scipy.stats.ttest_1samp(gains, 0).pvalue:.3f}" if compared else "-"
+        cells += [f"{np.mean(gains):+.3f}", p, sum(gain < -0.01 for gain in gains)] if compared else ["-"] * 3
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join([*lines, "", *by_graph(found), "", *gains_of_models(rows)])
+
+
+def by_graph(found: Found) -> list[str]:
+    """The accuracy of each method on each graph."""
+    names = sorted({graph for graphs in found.values() for graph in graphs}, key=GRAPHS.index)
+    lines = [f"| labels | edges of test nodes | method | {' | '.join(names)} |", "|---" * (3 + len(names)) + "|"]
+    for key, graphs in sorted(found.items(), key=lambda one: (*one[0][:2], METHODS.index(one[0][2]))):
+        means = {graph: np.mean([row["accuracy"] for row in runs]) for graph, runs in graphs.items()}
+        cells = (f"{means[name]:.3f}" if name in means else "-" for name in names)
+        lines.append(f"| {' | '.join(map(str, key))} | {' | '.join(cells)} |")
+    return lines
+
+
+def gains_of_models(rows: list[Row]) -> list[str]:
+    """Joint models less their networks, means over splits."""
+    found: dict[tuple[Any, ...], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    names = {
+        row["method"].split()[0]: row["method"].split()[1]
+        for row in rows
+        if " " in row["method"] and "-" in row["method"]
+    }
+    for row in rows:
+        if row["method"][0].isdigit():
+            place, name = row["method"].split()
+            key = row["graph"], row["labels"], int(place), names[place]
+            found[key]["joint" if "-" in name else "alone"][row["seed"]] = row["accuracy"]
+    lines = ["| graph | labels | model | splits | alone | joint | gain |", "|---" * 7 + "|"]
+    for (graph, labels, _, name), kinds in sorted(found.items()):
+        if both := sorted(kinds["joint"].keys() & kinds["alone"].keys()):
             alone, joint = (np.mean([kinds[kind][seed] for seed in both]) for kind in ("alone", "joint"))
-            how = "balanced" if balanced else "as it was"
-            cells = (graph, labels, how, name, len(both), f"{alone:.3f}", f"{joint:.3f}")
-            lines.append(f"| {' | '.join(map(str, cells))} | {joint - alone:+.3f} |")
-    return "\n".join(lines)
+            lines.append(
+                f"| {graph} | {labels} | {name} | {len(both)} | {alone:.3f} | {joint:.3f} | {joint - alone:+.3f} |"
+            )
+    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=GRAPHS, metavar="GRAPH")
-    parser.add_argument("--only", nargs="+", metavar="NETWORK", help="only these networks and joint models with them")
+    parser.add_argument("--methods", nargs="+", choices=(*METHODS, "models"), default=METHODS, metavar="METHOD")
     parser.add_argument("--labels", type=int, default=3)
+    parser.add_argument("--unlinked", action="store_true")
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--balanced", action="store_true")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="a file of JSON lines that is added to")
-    parser.add_argument("--table", type=Path, help="print the table of such a file")
+    parser.add_argument("--table", type=Path, help="print the tables of such a file")
     options = parser.parse_args()
     if options.table is not None:
         print(table([json.loads(line) for line in options.table.read_text().splitlines()]))
         return
     done = options.out.read_text().splitlines() if options.out is not None and options.out.exists() else []
-    known = {tuple(json.loads(line)[key] for key in ("graph", "labels", "balanced", "model", "seed")) for line in done}
+    keys = ("graph", "labels", "unlinked", "method", "seed")
+    known = {tuple(json.loads(line)[key] for key in keys) for line in done}
     for graph in options.graphs:
         for seed in range(options.splits):
-            task = split_of(graph, options.labels, seed)
-            for name, model in models(task.num_classes, options.balanced).items():
-                wanted = options.only is None or name.split()[1].split("-")[-1] in options.only
-                if not wanted or (graph, options.labels, options.balanced, name, seed) in known:
-                    continue
-                accuracy, seconds = measure(task, model, seed)
-                row = {"graph": graph, "labels": options.labels, "balanced": options.balanced, "model": name}
-                row |= {"seed": seed, "accuracy": accuracy, "seconds": seconds}
-                tell(row, options.out)
+            task = split_of(graph, options.labels, seed, options.unlinked)
+            for method in options.methods:
+                for one in joint_models(task) if method == "models" else (method,):
+                    key = graph, options.labels, options.unlinked, one, seed
+                    if key not in known:
+                        row = measure(task, one, seed, options.device)
+                        tell(dict(zip(keys, key, strict=True)) | row, options.out)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ _STEPS = 20
 """A weight in one half is a multiple of about one over this."""
 _SMALLEST = 0.03
 """Members below this weight are dropped."""
+_STRENGTH, _ROUNDS = 5.0, 100
+"""How many labels a prior of the weights is worth; and steps that find their mode."""
 _HALVINGS, _FURTHEST, _FEWEST_TO_COMPARE = 20, 1.0, 20
 """How the certainty of predictions is compared: steps, the largest logarithm of a temperature, and nodes it takes."""
 
@@ -55,6 +57,19 @@ def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
     total[np.argsort(-total, kind="stable")[most:]] = 0.0
     total[total < _SMALLEST * total.sum()] = 0.0
     return total / total.sum()
+
+
+def shrunk_weights(log_probs: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """(M,): the most probable weights of a mixture, which are Dirichlet(1 + _STRENGTH prior) beforehand, by EM. With
+    few labels they stay close to the prior (M,). log_probs: as `member_weights` takes them."""
+    densities = np.exp(log_probs - log_probs.max(0))
+    weights = prior
+    for _ in range(_ROUNDS):
+        shares = weights[:, None] * densities
+        shares /= np.maximum(shares.sum(0), np.finfo(np.float64).tiny)
+        weights = (shares.sum(1) + _STRENGTH * prior) / (log_probs.shape[1] + _STRENGTH)
+    weights[weights < _SMALLEST] = 0.0
+    return np.asarray(weights / weights.sum())
 
 
 def _greedy(densities: np.ndarray) -> np.ndarray:
@@ -138,12 +153,20 @@ class Answerer:
         return [member for member in self.members if isinstance(member, Network)]
 
     @classmethod
-    def choose(cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device) -> Answerer:
-        """The members that have a weight by the validation nodes: with their edges, and again without."""
+    def choose(
+        cls,
+        members: Sequence[Member],
+        task: NodeTask,
+        outcome: Outcome,
+        device: torch.device,
+        prior: np.ndarray | None = None,
+    ) -> Answerer:
+        """The members that have a weight by the validation nodes: with their edges, and again without. prior: (M,),
+        their weights as long as labels do not contradict; None: labels alone decide."""
         without_edges = task.without_edges_of(task.val)
         with enough_for(task.extent), torch.no_grad():
             members = [_for_isolated(member, without_edges, outcome, device) for member in members]
-            members = _weighted(members, task, without_edges, outcome, device)
+            members = _weighted(members, task, without_edges, outcome, device, prior)
         return cls(tuple(members), outcome, device, {})
 
     def calibrated_by(self, nodes: np.ndarray, task: NodeTask, tried: int = 1) -> Answerer:
@@ -350,7 +373,12 @@ def _stopping_cost(member: Member, nodes: int) -> float:
 
 
 def _weighted(
-    members: Sequence[Member], task: NodeTask, without_edges: NodeTask, outcome: Outcome, device: torch.device
+    members: Sequence[Member],
+    task: NodeTask,
+    without_edges: NodeTask,
+    outcome: Outcome,
+    device: torch.device,
+    prior: np.ndarray | None,
 ) -> list[Member]:
     """With temperatures and weights; members without any weight are dropped."""
     if len(members) == 1:
@@ -364,8 +392,9 @@ def _weighted(
     def weights(answers: Sequence[np.ndarray]) -> list[float]:
         scaled = [outcome.scaled(one, Scaling(t)) for one, t in zip(answers, temperatures, strict=True)]
         log_probs = np.stack([outcome.label_log_prob(one, labels) for one in scaled])
-        found: list[float] = member_weights(log_probs - np.array(costs)[:, None]).tolist()
-        return found
+        log_probs -= np.array(costs)[:, None]
+        found = member_weights(log_probs) if prior is None else shrunk_weights(log_probs, prior)
+        return list(found.tolist())
 
     alone = [
         replace(member, temperature=1.0).answers(without_edges, None, device, outcome).answer[val] for member in members

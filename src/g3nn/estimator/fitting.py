@@ -17,7 +17,15 @@ from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import PATHS, Member, Network, beliefs_about
-from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
+from g3nn.estimator.panel import (
+    FOR_FEW_LABELS,
+    Candidate,
+    Trial,
+    judges,
+    prior_weights,
+    using_beliefs,
+    with_believers,
+)
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.reserved import (
     FEWEST_FOLDS,
@@ -27,7 +35,7 @@ from g3nn.estimator.reserved import (
     with_all_labels,
     with_reserved,
 )
-from g3nn.estimator.search import Search
+from g3nn.estimator.search import FIXED_EPOCHS, Search
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling, Validated
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import transforms_of
@@ -41,11 +49,13 @@ from g3nn.training.progress import Course, Interrupted
 
 _LEAN = "sbm-appnp"
 """It makes the most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""
+_WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
+"""Which of a panel trains where nothing can be validated. The first makes most of few labels if edges link nodes of one
+class, as they mostly do: its prior and its likelihood learn from unlabelled nodes too, and it spreads labels far."""
 _LABELS, _EDGES = 6.0, 20
 """Labels of a class, on average, below which models cannot be compared; edges that this model needs."""
-_EPOCHS, _REPLICAS = 60, 3
-"""Early stopping is off: with so few validation nodes its timing is noise, and a network that stopped at another time
-would not say how certain the final one may be."""
+_EPOCHS, _REPLICAS = {"quick": 60}, 3
+"""How long they are trained with less effort than the default, and how many replicas of each there are."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
 _MOST_DOUBT = 0.5
@@ -60,17 +70,12 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
     """Try candidates, weight the best, calibrate, train on all labels if asked to, and answer for all nodes.
 
     notes: gets what the caller should know. known: what was tried before, in an earlier fit to the same problem."""
-    lean = None if known else _lean(problem)
     search = _with_beliefs(problem, _search(problem, progress, notes, bool(known)))
-    if lean is not None:
-        common = {**search.common, "epochs": min(_EPOCHS, int(search.common["epochs"])), "keep": LAST}
-        view, seeds = dict(list(search.views.items())[:1]), search.seeds[:_REPLICAS]
-        # With one candidate none of the folds chooses anything.
-        search = replace(search, folds=(*search.folds, *search.reserved), reserved=())
-        search = replace(search, views=view, common=common, seeds=seeds, at_once=len(seeds))
+    few = () if known else _for_few_labels(problem)
     with _quiet_without_edges(search):
-        judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
-        trials = _trials(problem, problem.candidates if lean is None else (lean,), search, known)
+        judged, search = (None, search) if few else _with_judged_labels(problem, search)
+        search = _without_choice(search, problem.parameters["effort"]) if few else search
+        trials = _trials(problem, few or problem.candidates, search, known)
         if progress.interrupted:
             notes.append("the fit was interrupted: the best of the models that were trained until then answers")
         search, answerer, judgement = _chosen(problem, trials, search)
@@ -78,13 +83,13 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
         # Members that answer in the end have trained on all labels if replicas validated on folds of wrong ones.
         val = problem.val if search.others else problem.seen[np.unique(search.task.val)]
         trained_on = np.setdiff1d(problem.labels.labelled, problem.given) if search.folds else problem.train
-        again = problem.parameters["refit"] or lean is not None
+        again = problem.parameters["refit"] or bool(few)
         refitted = search.corrected is not None or bool(again and len(problem.val))
         if refitted:
             # Validation labels help to correct labels, so nothing is chosen afterwards.
             search, answerer = _trained_on_all(problem, answerer, trials, search)
             trained_on = problem.labels.labelled
-    if lean is not None:
+    if few:
         # No node should be taken for unseen that was trained on.
         val, refitted = val[:0], False
     if search.denoise is True and not any(member.believes for member in answerer.members if member.weight):
@@ -145,21 +150,33 @@ def _fitted(
     )
 
 
-def _lean(problem: FitProblem) -> Candidate | None:
-    """The model to train instead of a search with effort "quick"; None where there are labels enough for one, or where
-    the caller wants something else.
+def _for_few_labels(problem: FitProblem) -> tuple[Candidate, ...]:
+    """The models to train instead of a search; none where there are labels enough for one, or where the caller wants
+    something else.
 
-    With two labels of a class, comparing models would hold back half of all labels, for a choice that is hardly better
-    than chance. Some replicas that validate on labels of their own show how certain answers may be instead, and then
-    all of them learn from all labels.
+    With a few labels of a class, a search would hold back many of them, for choices that are hardly better than chance.
     """
     parameters, models = problem.parameters, problem.candidates
-    asked = parameters["effort"] != "quick" or parameters["denoise"] is True or parameters["budget"] is not None
+    asked = problem.prior is not None or parameters["denoise"] is True or parameters["budget"] is not None
     labels = len(problem.labels.labelled) / max(len(problem.labels.names), 1)
-    few = labels < _LABELS and len(models) > 1 and len(problem.folds) > 0 and not len(problem.given)
-    if asked or not few or problem.prior is not None or problem.edges.shape[1] < _EDGES:
-        return None
-    return next((one for one in models if one.name == _LEAN), None)
+    divided = len(problem.folds) > 0 or not len(problem.val)
+    few = labels < _LABELS and len(models) > 1 and divided and not len(problem.given)
+    if asked or not few or problem.edges.shape[1] < _EDGES:
+        return ()
+    names = (_LEAN,) if parameters["effort"] == "quick" else FOR_FEW_LABELS
+    return tuple(one for one in models if one.name in names)
+
+
+def _without_choice(search: Search, effort: str) -> Search:
+    """The search in which all models are trained alike, on every fold, for a fixed number of epochs: when a training
+    should end cannot be known, and a network that stopped at another time would not say how certain the final one may
+    be. No label chooses one of them, so all may say how certain predictions are."""
+    epochs, folds = _EPOCHS.get(effort, FIXED_EPOCHS), (*search.folds, *search.reserved)[:_REPLICAS]
+    if not folds:
+        return replace(search, fixed=True)
+    common = {**search.common, "epochs": min(epochs, int(search.common["epochs"])), "keep": LAST}
+    seeds = search.seeds[: len(folds)]
+    return replace(search, folds=folds, reserved=(), common=common, seeds=seeds, at_once=len(seeds), fixed=True)
 
 
 @contextmanager
@@ -185,11 +202,14 @@ def _chosen(
             none = np.zeros(0, dtype=np.int64)
             scaling = outcome.with_doubt(scaling, Validated(np.zeros((0, outcome.columns)), none), 1)
         nothing = Calibration(scaling, np.zeros((0, *search.task.labels.shape[1:])))
-        answerer = Answerer((members[0],), search.outcome, device, {"linked": nothing, "isolated": nothing})
+        shares = prior_weights([trials[one.place].candidate for one in members]).tolist()
+        members = [replace(one, weight=w, isolated_weight=w) for one, w in zip(members, shares, strict=True)]
+        answerer = Answerer(tuple(members), search.outcome, device, {"linked": nothing, "isolated": nothing})
         return search, answerer, (math.nan, math.nan)
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
-    answerer = Answerer.choose([asked_about(task.val, one) for one in members], task, outcome, device)
+    prior = prior_weights([trials[one.place].candidate for one in members]) if search.fixed else None
+    answerer = Answerer.choose([asked_about(task.val, one) for one in members], task, outcome, device, prior)
     honest = with_reserved(answerer, trials, search)
     if honest is None:
         judges, folds, answerer = task.val, search.folds, answerer.calibrated_by(task.val, task, len(trials))
@@ -370,20 +390,25 @@ def _trials(
     problem: FitProblem, models: Sequence[Candidate], search: Search, known: Sequence[Trial]
 ) -> Sequence[Trial]:
     """Everything that was tried, at least one of it to the end."""
-    notes, automatic = search.notes, len(models) > 1
+    notes, automatic = search.notes, search.fixed or len(models) > 1
     if not search.task.num_edges:
         # Without a single edge all networks of a panel are the same one.
         models = sorted(models, key=lambda one: (one.name != "mlp", "-" in one.name, one.beliefs))[:1]
         models = models if problem.prior is None else with_believers(models)
     if not len(problem.val):
-        trial = search.unvalidated(models if problem.prior is None else using_beliefs(models))
-        model = f"{trial.candidate.name}, which suits few labels," if automatic else trial.candidate.name
+        if not search.fixed:
+            some = models if problem.prior is None else using_beliefs(models)
+            models = [min(some, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))]
+        trials = search.unvalidated(models)
+        found = list(dict.fromkeys(trial.candidate.name for trial in trials))
+        names = f"a mixture of {', '.join(found)}" if len(trials) > 1 else found[0]
+        suits = ", which suits few labels," if automatic else ""
         notes.append(
-            f"no labelled node is left to validate on: {model} was trained for {trial.epochs} epochs. Its "
+            f"no labelled node is left to validate on: {names}{suits} was trained for {trials[0].epochs} epochs. Its "
             "probabilities are rough, and no class or value can be excluded with certainty. Label more nodes, or give "
             "val"
         )
-        return [trial]
+        return trials
     simple = [one for one in problem.simple if one.suits(search.task)]
     if not automatic:
         tried = search.simple(simple, {}).values()

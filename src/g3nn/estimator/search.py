@@ -49,9 +49,8 @@ false the best may be those that do not listen to them."""
 _FEWEST_IN_FOLD, _MOST_FOLDS = 60, 3
 """Where some labels are wrong: fewer are not enough for a replica to validate on; and in how many folds, so that there
 are labels by which no replica validates."""
-_FIXED_EPOCHS = 200
-_WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
-"""Where nothing can be validated: how long a model trains, and which of a panel."""
+FIXED_EPOCHS = 200
+"""How long a model trains where no label can say when to stop."""
 _PROBE, _PROBE_EPOCHS = Candidate("mlp", "elbo", {"hidden": 64}), 100
 """Which views suit a graph is found out with a network that is quickly trained: on labelled nodes alone."""
 _DIVERGED = "no model could be trained: every replica diverged. A lower lr usually helps"
@@ -63,6 +62,7 @@ Trials = dict[str, Trial]
 _STAGES = {
     "simple": ("trying simple models", 0.06, 0.25, 99),
     "models": ("trying models", 0.3, MODELS, 0),
+    "fixed": ("training models", 0.9, 1.0, 1),
     "propagation": ("doubting edges", 0.32, 0.42, len(SHARES)),
     "doubting": ("doubting edges", 0.36, 0.42, len(SHARES)),
     "doubting more": ("doubting edges", 0.4, 0.42, 0),
@@ -113,6 +113,9 @@ class Search:
     """Validation nodes that the caller chose: no replica trains on them."""
     unused: tuple[str, ...] = ()
     """Types of edges that the task has no more."""
+    fixed: bool = False
+    """Whether every candidate is trained for as many epochs on every fold: labels are too few to say when a training
+    should end, or which candidates are worth it."""
 
     def where_labels_are_wrong(self, judged: JudgedLabels, others: tuple[JudgedLabels, ...]) -> Search:
         """The same with wrong labels among those that judge. Networks train on what labels probably are, and validate
@@ -275,6 +278,9 @@ class Search:
             self.simple(simple, trials)
             if self.progress.interrupted:
                 raise Interrupted
+            if self.fixed:
+                found += self._every(models, trials).values()
+                return found
             best = self._ranked_views()[: self.effort.views]
             first = [replace(one, view=best[0], trust=trust) for one in models]
             if self.denoise is True:
@@ -296,6 +302,12 @@ class Search:
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
             raise next(iter(self.effort.left_out.values()), TrainingError(_DIVERGED))
         return found
+
+    def _every(self, models: Sequence[Candidate], trials: Trials) -> Trials:
+        """Each of the models on the form of the features that comes first, trained to its end on every fold."""
+        self._try("fixed", [replace(one, view=next(iter(self.views))) for one in models], trials)
+        self.notes.extend(self.effort.memory_notes())
+        return trials
 
     def simple(self, models: Sequence[Candidate], trials: Trials) -> Trials:
         """Try what anyone would try first, on the features as they came, if no view looks like that."""
@@ -359,24 +371,23 @@ class Search:
             losses[view] = float(found.val_loss[0]) if np.isfinite(found.val_loss[0]) else math.inf
         return sorted(losses, key=lambda view: losses[view])
 
-    def unvalidated(self, models: Sequence[Candidate]) -> Trial:
-        """Where there is nothing to validate on: one model for a fixed number of epochs.
-
-        Of several, the one that makes most of few labels if edges link nodes of a class, as they mostly do: its prior
-        and its likelihood learn from the unlabelled nodes too, and it spreads labels far. Otherwise a plain network.
-        """
-        chosen = min(models, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
-        trust = SHARES[0] if self.denoise is True else 1.0
-        chosen = self.sized(replace(chosen, view=next(iter(self.views)), trust=trust))
+    def unvalidated(self, models: Sequence[Candidate]) -> list[Trial]:
+        """Where there is nothing to validate on: each of the models for a fixed number of epochs."""
+        trust, found = SHARES[0] if self.denoise is True else 1.0, list[Trial]()
+        self.progress.stage("training models", 0.9, len(models))
+        for one in models:
+            chosen = self.sized(replace(one, view=next(iter(self.views)), trust=trust))
+            plan = chosen.plan(self.common, self.seeds, self.device)
+            plan = plan.for_all_labels(min(FIXED_EPOCHS, int(self.common["epochs"])))
+            # The validation loss is recorded, but nothing depends on it.
+            task = self.seen(chosen.view, chosen.beliefs, chosen.trust, chosen.neighbours)
+            result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
+            if result.trials:
+                found.append(replace(self._known(chosen, result), loss=math.nan, score=math.nan))
         self.notes.extend(self.effort.memory_notes())
-        plan = chosen.plan(self.common, self.seeds, self.device)
-        plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
-        # The validation loss is recorded, but nothing depends on it.
-        task = self.seen(chosen.view, chosen.beliefs, chosen.trust, chosen.neighbours)
-        result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
-        if not result.trials:
+        if not found:
             raise TrainingError(_DIVERGED)
-        return replace(self._known(chosen, result), loss=math.nan, score=math.nan)
+        return found
 
     def _finish(self, trials: list[Trial]) -> None:
         """Train networks that are worth it to the end, in the order of their promise."""
@@ -426,6 +437,8 @@ class Search:
             nodes = np.concatenate([part.val for part, _ in parts]) if apart else self.task.val
             answer = learned.fitted_answers(task).answer[nodes]
             return self._judged(Trial(candidate, learned, nodes, answer, replicas=len(parts)))
+        if self.fixed:
+            return self._trained(candidate, self.choosing, self.common)
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
         common["epochs"] = self.effort.short_epochs(candidate.price, self.task, common["epochs"])

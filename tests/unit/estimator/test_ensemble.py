@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.estimator.answers import member_weights
+from g3nn.estimator import answers
+from g3nn.estimator.answers import member_weights, shrunk_weights
+from g3nn.estimator.panel import Candidate, prior_weights
 
 
 def log_probs(*shares, nodes=400, seed=0):
@@ -58,3 +60,31 @@ class TestWeights:
         sure = np.log(np.array([[1.0, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.5]]))
         sure[0, 0] = -np.inf
         assert np.isfinite(member_weights(sure)).all()
+
+
+class TestFewLabels:
+    PRIOR = np.array([0.5, 0.3, 0.2])
+
+    def test_without_labels_weights_are_what_they_were_beforehand(self):
+        np.testing.assert_allclose(shrunk_weights(np.zeros((3, 0)), self.PRIOR), self.PRIOR)
+        np.testing.assert_allclose(shrunk_weights(np.full((3, 9), -1.0), self.PRIOR), self.PRIOR)
+
+    def test_they_are_the_mode_of_the_posterior(self):
+        found, share = log_probs(0.8, 0.6, nodes=12), np.array([0.4, 0.6])
+        grid = np.linspace(0.001, 0.999, 999)
+        mixed = np.exp(found[0]) * grid[:, None] + np.exp(found[1]) * (1 - grid[:, None])
+        prior = answers._STRENGTH * (share[0] * np.log(grid) + share[1] * np.log(1 - grid))
+        best = grid[(np.log(mixed).sum(1) + prior).argmax()]
+        assert shrunk_weights(found, share)[0] == pytest.approx(best, abs=2e-3)
+        assert best > share[0] + 0.02
+
+    def test_many_labels_outvote_the_prior(self):
+        assert shrunk_weights(log_probs(0.2, 0.9, 0.3, nodes=2000), self.PRIOR)[1] > 0.9
+
+    def test_networks_are_worth_more_than_simple_models_beforehand(self):
+        network, simple = Candidate("gcn"), Candidate("label-propagation")
+        weights = prior_weights([network, simple, network, simple])
+        assert weights.sum() == pytest.approx(1)
+        assert weights[0] == weights[2] > weights[1] == weights[3] > 0
+        np.testing.assert_allclose(prior_weights([network, network]), 0.5)
+        np.testing.assert_allclose(prior_weights([simple]), 1)

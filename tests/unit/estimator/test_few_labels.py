@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from g3nn.base.errors import G3NNWarning, InputError
-from g3nn.estimator import G3NNRegressor, load_model
+from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
+from g3nn.estimator.panel import FOR_FEW_LABELS
 from g3nn.estimator.search import Search
 
 
@@ -26,7 +29,7 @@ def test_a_single_label_stays_for_training(graph, quick):
 
 def test_one_label_per_class(graph, quick, tmp_path):
     with pytest.warns(G3NNWarning, match="validate on: sbm-appnp, which suits few labels, was trained for 40 epochs"):
-        fitted = quick(model="auto").fit(graph.X, labels(graph, 1, 1, 1), graph.edges)
+        fitted = quick(model="auto", effort="quick").fit(graph.X, labels(graph, 1, 1, 1), graph.edges)
     assert (fitted.model_, fitted.n_iter_, fitted.temperature_, fitted.n_validation_) == ("sbm-appnp", 40, 1.0, 0)
     assert fitted.predict_set().all()
     # Nothing was validated: as probable as not, nothing was learned.
@@ -57,3 +60,60 @@ def test_the_model_asked_for_is_never_exchanged(graph, quick, monkeypatch):
 def test_other_shares_are_refused(graph, quick, share):
     with pytest.raises(InputError, match="validation"):
         quick(validation=share).fit(graph.X, graph.y, graph.edges)
+
+
+def few(**changes):
+    return G3NNClassifier(**{"epochs": 12, "ensemble": 3, "device": "cpu", "random_state": 1, **changes})
+
+
+@pytest.fixture(scope="module")
+def mixed(graph):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", G3NNWarning)
+        return few().fit(graph.X, labels(graph, 3, 3, 3), graph.edges)
+
+
+@pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
+class TestNoSearch:
+    """With three labels of a class every model of a list is trained alike, and mixed."""
+
+    def test_every_network_is_trained_as_long_on_every_fold(self, mixed):
+        networks = [one for one in mixed.panel_ if not one.simple]
+        assert {one.model for one in networks} == set(FOR_FEW_LABELS)
+        assert {(one.epochs, one.replicas) for one in networks} == {(12, 3)}
+
+    def test_members_learn_from_all_labels_in_the_end(self, mixed):
+        assert len(mixed.task_.val) == 0
+        assert len(mixed.fitted_.seen) == 9
+        networks = [one for one in mixed.fitted_.answerer.networks if one.name in FOR_FEW_LABELS]
+        assert len(networks) > 1
+        assert all(one.held_out is None and one.epochs == 12 and len(one.seeds) == 3 for one in networks)
+        assert sum(one.weight for one in mixed.fitted_.answerer.members) == pytest.approx(1)
+
+    def test_probabilities_are_calibrated_by_labels_that_were_left_out(self, mixed, graph):
+        assert len(mixed.fitted_.answerer.calibrations["linked"].scores) == 9
+        assert mixed.score(None, graph.truth) > 0.6
+
+    def test_it_is_read_as_it_was_saved(self, mixed, tmp_path):
+        mixed.save(tmp_path / "model")
+        np.testing.assert_allclose(load_model(tmp_path / "model").predict_proba(), mixed.predict_proba(), atol=1e-6)
+
+    def test_enough_labels_are_searched_with(self, graph, monkeypatch):
+        class SearchedError(Exception):
+            pass
+
+        def panel(search, *_):
+            assert not search.fixed
+            raise SearchedError
+
+        monkeypatch.setattr(Search, "panel", panel)
+        for changes, counts in (({}, (6, 6, 6)), ({"budget": 60.0}, (3, 3, 3)), ({"denoise": True}, (3, 3, 3))):
+            with pytest.raises(SearchedError):
+                few(**changes).fit(graph.X, labels(graph, *counts), graph.edges)
+
+    def test_one_label_per_class_takes_all_of_them_alike(self, graph):
+        with pytest.warns(G3NNWarning, match="a mixture of linkx, .*, which suits few labels, was"):
+            fitted = few(epochs=3).fit(graph.X, labels(graph, 1, 1, 1), graph.edges)
+        members = fitted.fitted_.answerer.members
+        assert {one.name for one in members} == set(FOR_FEW_LABELS)
+        assert [one.weight for one in members] == pytest.approx([1 / len(members)] * len(members))
