@@ -8,11 +8,11 @@
     python benchmarks/scarce.py --table results/scarce.jsonl
 
 `--labels` nodes of each class are drawn at random, nothing else is known, and all others (at most 2,000) test. Methods:
-`default` and `quick` are efforts; `without-joint` is the default whose panel has no joint model. mlp, gcn, appnp and
-grand (with its published settings) are trained for 200 epochs on all labels, three replicas averaged; label-propagation
-and linear, a logistic regression on own features, need no validation either. `models` are the joint models of the panel
-and, with the same options and seed, their networks without a likelihood: 200 epochs, one replica, and the last
-parameters answer. A run that is in the file is not repeated.
+`default` and `quick` are efforts; `without-joint` is the default whose joint models are replaced by their networks
+alone. mlp, gcn, appnp and grand (with its published settings) are trained for 200 epochs on all labels, three replicas
+averaged; label-propagation and linear, a logistic regression on own features, need no validation either. `models` are
+the joint models of the panel and, with the same options and seed, their networks without a likelihood: 200 epochs, one
+replica, and the last parameters answer. A run that is in the file is not repeated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from records import tell
 from sklearn.linear_model import LogisticRegression
 
 import g3nn
-from g3nn.estimator import panel, problem
+from g3nn.estimator import fitting, panel, problem
 from g3nn.estimator.panel import Candidate, panel_of
 from g3nn.graph.calibrate import expected_calibration_error
 from g3nn.graph.datasets import load
@@ -72,12 +72,27 @@ def split_of(graph: str, labels: int, seed: int, unlinked: bool) -> NodeTask:
     return NodeTask.build(*parts, num_classes=task.num_classes, name=graph)
 
 
+def alone(joint: Candidate) -> Candidate:
+    """The network of a joint model, with what of its options means something to it."""
+    network = Candidate(joint.name.split("-")[1], "elbo", joint.options)
+    declared = network.declared(OUTCOMES["classes"])
+    return replace(network, options={name: value for name, value in joint.options.items() if name in declared})
+
+
 @contextmanager
 def without_joint_models() -> Iterator[None]:
-    def some(*given: Any) -> tuple[Any, ...]:
-        return tuple(one for one in panel_of(*given) if "-" not in one[0])
+    """Each joint model of the panel is replaced by its network."""
 
-    with mock.patch.object(panel, "panel_of", some), mock.patch.object(problem, "panel_of", some):
+    def some(*given: Any) -> tuple[Any, ...]:
+        stripped = [alone(Candidate(*one)) if "-" in one[0] else Candidate(*one) for one in panel_of(*given)]
+        return tuple((one.model, one.objective, one.options) for one in {one.key: one for one in stripped}.values())
+
+    names = tuple(name.split("-")[-1] for name in panel.FOR_FEW_LABELS)
+    with (
+        mock.patch.object(panel, "panel_of", some),
+        mock.patch.object(problem, "panel_of", some),
+        mock.patch.object(fitting, "FOR_FEW_LABELS", names),
+    ):
         yield
 
 
@@ -104,15 +119,12 @@ def peer(task: NodeTask, method: str, seed: int, device: str) -> np.ndarray:
 
 def joint_models(task: NodeTask) -> dict[str, Candidate]:
     """By a name: the joint models of the panel with so many labels, and their networks."""
-    found, outcome = dict[str, Candidate](), OUTCOMES["classes"]
-    for place, one in enumerate(panel_of(outcome, task.num_classes, 2.0, len(task.train))):
-        candidate = Candidate(*one)
-        if "-" not in candidate.name:
-            continue
-        network = Candidate(candidate.name.split("-")[1], "elbo", candidate.options)
-        alone = {name: value for name, value in candidate.options.items() if name in network.declared(outcome)}
-        found[f"{place} {candidate.name}"] = candidate
-        found[f"{place} {network.name}"] = replace(network, options=alone)
+    found = dict[str, Candidate]()
+    for place, one in enumerate(panel_of(OUTCOMES["classes"], task.num_classes, 2.0, len(task.train))):
+        joint = Candidate(*one)
+        if "-" in joint.name:
+            network = alone(joint)
+            found[f"{place} {joint.name}"], found[f"{place} {network.name}"] = joint, network
     return found
 
 
