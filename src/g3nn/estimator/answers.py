@@ -16,7 +16,7 @@ from g3nn.estimator.panel import PanelEntry
 from g3nn.graph.calibrate import Scaling, Validated, conformal_sets
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
-from g3nn.model.generative import BOTH, POSTERIOR, PRIOR
+from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, SIMILAR
 from g3nn.model.tabular.paths import Paths
 
 _HALVES = 20
@@ -351,11 +351,12 @@ def _mixed(parts: Sequence[Answers], members: Sequence[Member], outcome: Outcome
 
 def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, device: torch.device) -> Member:
     """For isolated nodes, the part of the model answers that has the lowest loss on validation nodes without edges."""
-    if not isinstance(member, Network) or member.model.prior is None:
+    if not isinstance(member, Network):
         return member
+    parts = (POSTERIOR, SIMILAR) if member.model.prior is None else (PRIOR, POSTERIOR, BOTH, SIMILAR)
     val, losses = without_edges.val, dict[str, float]()
     labels = without_edges.labels[val]
-    for part in (PRIOR, POSTERIOR, BOTH):
+    for part in parts:
         asked = replace(member, isolated_answer=part)
         answer = asked.answers(without_edges, None, device, outcome).answer[val]
         scaling = outcome.fit_scaling(answer, labels, val)

@@ -120,7 +120,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
     model_ (the members: a name, or names with weights), panel_ (a `PanelEntry` for each model tried), temperature_,
     isolated_temperature_ (for isolated nodes), class_offsets_ (what calibration adds to the log-probability of each
-    class; None if it adds nothing), isolated_answer_ ("prior", "posterior" or "both":
+    class; None if it adds nothing), isolated_answer_ ("prior", "posterior", "both" or "similar":
     what answers for isolated nodes), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_
     (learning curves of the network with the largest weight: epochs, terms, replicas), and notes_ (a mapping of plain
     values, empty; whatever is put there is saved with the model).

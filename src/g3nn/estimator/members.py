@@ -20,9 +20,10 @@ from g3nn.graph.outcomes import Outcome
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
-from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
+from g3nn.model.generative import BOTH, POSTERIOR, SIMILAR, GenerativeModel, ModelSpec
 from g3nn.model.inferring import infer_scores
 from g3nn.model.inputs import Inputs
+from g3nn.model.similar import most_similar
 from g3nn.model.tabular import CrossFitted, Neighbourhood, Paths
 from g3nn.queries.edge_trust import EdgeTrust, known_classes
 from g3nn.queries.genuine import Evidence
@@ -71,6 +72,8 @@ def with_belief_columns(task: NodeTask, outcome: Outcome) -> NodeTask:
 
 
 PROPAGATION, SPREADING = "propagation", "label-propagation"
+_SIMILAR = 10
+"""From how many nodes with similar features an isolated one hears."""
 CPU = torch.device("cpu")
 
 
@@ -196,12 +199,28 @@ class Member(ABC):
         return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)), isolated=task.isolated)
 
 
+def _with_similar(answers: Tensor, task: NodeTask, outcome: Outcome) -> Tensor:
+    """The answers (R, n, width) with those about isolated nodes mixed, half and half, with those of the same replica
+    about linked nodes that have the most similar features."""
+    nodes, linked = np.flatnonzero(task.isolated), np.flatnonzero(~task.isolated)
+    if len(linked) <= _SIMILAR:
+        return answers
+    near = torch.from_numpy(most_similar(task.features, nodes, linked, _SIMILAR)).to(answers.device)
+    weights = answers.new_tensor([0.5] + [0.5 / _SIMILAR] * _SIMILAR, dtype=torch.float64)
+    found, places = answers.clone(), torch.from_numpy(nodes).to(answers.device)
+    for replica, one in enumerate(answers.double()):
+        heard = torch.cat([one[places].unsqueeze(0), one[near.T]])
+        found[replica, places] = outcome.mixture(heard, weights)[0].to(answers.dtype)
+    return found
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Network(Member):
     """Trained replicas of a model.
 
     hyperparameters: every option, defaults included. isolated_answer: what answers for isolated nodes: the prior, the
-    posterior, which then has only the features to go by, or both together. history: (epochs, terms, R), the learning
+    posterior, which then has only the features to go by, or both together; or the posterior together with what it says
+    about nodes with similar features. history: (epochs, terms, R), the learning
     curves. sharpness: in models of earlier versions, a temperature of all replicas together.
     """
 
@@ -244,7 +263,9 @@ class Network(Member):
             inferred = infer_scores(model, posterior, inputs, new)
         answers = posterior.log_prob(inputs, None)
         answer = self._averaged(answers, outcome)
-        if self.isolated_answer != POSTERIOR and isolated.any():
+        if self.isolated_answer == SIMILAR and isolated.any():
+            answer[isolated] = self._averaged(_with_similar(answers, task, outcome), outcome)[isolated]
+        elif self.isolated_answer != POSTERIOR and isolated.any():
             assert model.prior is not None
             prior = model.prior.log_prob(inputs, None)
             both = torch.cat([answers, prior]) if self.isolated_answer == BOTH else prior

@@ -32,7 +32,7 @@ from g3nn.graph.relations import Relations
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form
-from g3nn.model.generative import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
+from g3nn.model.generative import POSTERIOR, REGISTRIES, SIMILAR, GenerativeModel, ModelSpec
 from g3nn.model.likelihoods.near import NearValues
 from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas, Sizes
@@ -334,7 +334,7 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
         seen = with_belief_columns(seen, task.outcome_model()) if member["beliefs"] else seen
         model = _model(one["spec"], one["hyperparameters"], one["seeds"], seen, own)
         network = Network(**shared, **one, model=model)
-        if network.isolated_answer != POSTERIOR and network.model.prior is None:
+        if network.isolated_answer not in (POSTERIOR, SIMILAR) and network.model.prior is None:
             raise ValueError("a prior answers for isolated nodes, and there is none")
         if network.infers and not (network.refined and isinstance(network.model.likelihood, NearValues)):
             raise ValueError("scores of new nodes are inferred, and there is nothing to infer them by")

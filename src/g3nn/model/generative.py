@@ -29,7 +29,7 @@ Channels = str | type[Channel] | Sequence[str | type[Channel]] | None
 """A channel, several, or names with a plus between them; None and "" for no channel."""
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
-POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
+POSTERIOR, PRIOR, BOTH, SIMILAR = "posterior", "prior", "both", "similar"
 """Which part predicts the label of an isolated node."""
 
 

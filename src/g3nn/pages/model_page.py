@@ -178,13 +178,14 @@ def _origin(fitted: FittedModel, seed: object, command: str) -> dict[str, str]:
 
 def _isolated_answer(members: Sequence[Member]) -> str:
     """Which models predict isolated nodes: label priors, networks, and models of scikit-learn by their names."""
-    from g3nn.model.generative import BOTH, POSTERIOR, PRIOR  # Here, for the same reason.
+    from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, SIMILAR  # Here, for the same reason.
 
     roles: list[str] = [getattr(one, "isolated_answer", one.name) for one in members if one.isolated_weight]
-    networks = sum(role in (POSTERIOR, BOTH) for role in roles)
+    networks = sum(role in (POSTERIOR, BOTH, SIMILAR) for role in roles)
     parts = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
     parts += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
-    parts += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
+    parts += ["what is said about nodes with similar features"] if SIMILAR in roles else []
+    parts += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH, SIMILAR)]
     return in_a_row(parts) + (" together" if len(parts) > 1 else "")
 
 
