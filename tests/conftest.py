@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from g3nn.estimator.effort import EFFORTS
 from g3nn.graph.task import NodeTask
 from g3nn.kernels import backend
 
+HERE = Path(__file__).parent
+
 # The workers of a test run share the cores; more threads than cores slow these small computations down tenfold.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 torch.set_num_threads(1)
@@ -28,6 +31,47 @@ torch.set_num_threads(1)
 # would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+LONGEST = (
+    "browser/test_site.py",
+    "fuzz/test_kills.py",
+    "integration/test_many_processes.py",
+    "integration/test_bench_resumes.py",
+    "integration/test_example_tables.py",
+    "integration/test_docs.py",
+)
+"""Files that would keep one worker busy while all others are done, if they did not begin first."""
+
+ONE_BY_ONE = ("integration/test_example_tables.py", "integration/test_docs.py")
+"""Long files whose tests have nothing in common that takes time to make: any worker takes the next of them."""
+
+
+def _place(path: Path) -> str:
+    return path.relative_to(HERE).as_posix() if path.is_relative_to(HERE) else path.name
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first, then all others with slow tests: what is left in the end takes no worker long."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+
+    def rank(item: pytest.Item) -> int:
+        place = _place(item.path)
+        return LONGEST.index(place) if place in LONGEST else len(LONGEST) + (item.path not in slow)
+
+    items.sort(key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With --dist loadfile, each file goes to one worker as a whole, apart from those whose tests go one by one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return nodeid if file.endswith(ONE_BY_ONE) else file
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _random_task(

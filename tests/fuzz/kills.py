@@ -102,9 +102,9 @@ class Life:
             sys.stdout.flush()
             os._exit(code)
 
-    def over(self) -> bool:
+    def over(self, wait: bool = False) -> bool:
         if self.code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status = os.waitpid(self.pid, 0 if wait else os.WNOHANG)
             self.code = os.waitstatus_to_exitcode(status) if pid else None
         return self.code is not None
 
@@ -123,8 +123,7 @@ class Life:
 
     def end(self) -> int:
         """The number of steps, of a process that was not killed."""
-        while not self.over():
-            time.sleep(_WAIT)
+        self.over(wait=True)
         if self._told:
             self._steps = int(os.read(self._told, 100).decode().lstrip(".") or 0)
             os.close(self._told)
@@ -230,6 +229,10 @@ def killed(case: Any, seed: int, count: int) -> Record:
 def main() -> None:
     from killed import CASES
 
+    from g3nn.base import threads
+
+    # Forked processes have kernels of their own. So has this one now: what it compiles, those it forks need not.
+    threads._forked = True
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="kills of each case")
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import runpy
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import quick_judging
 from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 
 import g3nn
@@ -108,11 +109,12 @@ def test_every_example_has_a_case():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.settings is None])
 def test_the_plain_command_answers_well(name, tables, run_command, tmp_path, monkeypatch):
-    """With fewer models than usual, all of which are tried."""
-    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
+    """With fewer and smaller models than usual, all of which are tried."""
+    monkeypatch.setitem(EFFORTS, "quick", quick_judging.FEW_MODELS["quick"])
+    monkeypatch.setattr(*quick_judging.TREES)
     (folder, example), case, out = tables(name), CASES[name], tmp_path / "answers.parquet"
     words = [word.replace("tables/", f"{folder.parent}/") for word in command(name)]
-    ended = run_command(*words, "--effort", "quick", "--out", str(out))
+    ended = run_command(*words, "--effort", "quick", "--ensemble", "1", "--out", str(out))
     assert ended.code == 0, ended.err
     said = [line.removeprefix("note: ") for line in ended.err.splitlines()]
     check_notes([text for text in said if text.startswith(str(folder))], case)

@@ -114,6 +114,8 @@ def test_edges_of_new_nodes_are_summed_up_likewise():
     assert "no column 'amount'" in str(remarks.found[0])
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly", "few_models")
 def test_amounts_tell_classes_apart_that_nothing_else_does():
     rng, n = np.random.default_rng(0), 200
     classes = rng.integers(0, 2, n)
