@@ -117,12 +117,13 @@ class Calibration:
         labels: np.ndarray,
         nodes: np.ndarray,
         tried: int = 1,
+        known: np.ndarray | None = None,
     ) -> Calibration:
         """By answers and labels of `nodes`, of which some may count more than once in the scaling. tried: how many
-        models were compared by these labels."""
+        models were compared by these labels. known: all labels there are, if these say how frequent classes are."""
         scaling = outcome.fit_scaling(answer, labels, nodes)
         _, once, counts = np.unique(nodes, return_index=True, return_counts=True)
-        scaling = outcome.with_doubt(scaling, Validated(answer[once], labels[once], counts), tried)
+        scaling = outcome.with_doubt(scaling, Validated(answer[once], labels[once], counts, known), tried)
         return cls.by(outcome, scaling, answer[once], labels[once])
 
 
@@ -169,17 +170,20 @@ class Answerer:
             members = _weighted(members, task, without_edges, outcome, device, prior)
         return cls(tuple(members), outcome, device, {})
 
-    def calibrated_by(self, nodes: np.ndarray, task: NodeTask, tried: int = 1) -> Answerer:
+    def calibrated_by(
+        self, nodes: np.ndarray, task: NodeTask, tried: int = 1, known: np.ndarray | None = None
+    ) -> Answerer:
         """With calibrations by the labels of some nodes, (m,): with their edges, and again without; if nodes have
-        scores of their own, also as if these were new. tried: how many models were compared by these labels."""
+        scores of their own, also as if these were new. tried: how many models were compared by these labels. known: see
+        `Calibration.fit`."""
         labels, without_edges = task.labels[nodes], task.without_edges_of(nodes)
         alone = self(without_edges).answer[nodes]
-        isolated = Calibration.fit(self.outcome, alone, labels, nodes, tried)
+        isolated = Calibration.fit(self.outcome, alone, labels, nodes, tried, known)
 
         def calibration(answers: Answers, where: np.ndarray) -> Calibration:
             """By those of the nodes that are `where`."""
             parts = (answers.answer[nodes[where]], labels[where], nodes[where])
-            return Calibration.fit(self.outcome, *parts, tried)
+            return Calibration.fit(self.outcome, *parts, tried, known)
 
         # Where scores are inferred, what they are worth without is known by not inferring them.
         bare = replace(self, members=tuple(replace(one, infers=False) for one in self.members))

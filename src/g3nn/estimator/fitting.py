@@ -73,7 +73,8 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
     search = _with_beliefs(problem, _search(problem, progress, notes, bool(known)))
     few = () if known else _for_few_labels(problem)
     with _quiet_without_edges(search):
-        judged, search = (None, search) if few else _with_judged_labels(problem, search)
+        judged, search = (None, search) if len(few) == 1 else _with_judged_labels(problem, search)
+        few = few if search.corrected is None else ()
         search = _without_choice(search, problem.parameters["effort"]) if few else search
         trials = _trials(problem, few or problem.candidates, search, known)
         if progress.interrupted:
@@ -164,7 +165,7 @@ def _for_few_labels(problem: FitProblem) -> tuple[Candidate, ...]:
     if asked or not few or problem.edges.shape[1] < _EDGES:
         return ()
     names = (_LEAN,) if parameters["effort"] == "quick" else FOR_FEW_LABELS
-    return tuple(one for one in models if one.name in names)
+    return tuple(one for one in models if one.name in names or one.neighbours)
 
 
 def _without_choice(search: Search, effort: str) -> Search:
@@ -211,8 +212,12 @@ def _chosen(
     prior = prior_weights([trials[one.place].candidate for one in members]) if search.fixed else None
     answerer = Answerer.choose([asked_about(task.val, one) for one in members], task, outcome, device, prior)
     honest = with_reserved(answerer, trials, search)
+    tried, known = len(trials), None
+    if search.fixed:
+        # A class with one label is in no fold.
+        tried, known = 1, task.labels[np.union1d(task.train, task.val)]
     if honest is None:
-        judges, folds, answerer = task.val, search.folds, answerer.calibrated_by(task.val, task, len(trials))
+        judges, folds, answerer = task.val, search.folds, answerer.calibrated_by(task.val, task, tried, known)
     else:
         judges, folds = search.calibrating, search.reserved
         answerer = honest.calibrated_by(judges, task)
@@ -222,7 +227,7 @@ def _chosen(
                 "calibrate"
             )
             judges, folds = search.given, (search.given,)
-            answerer = honest.calibrated_by(judges, task, len(trials))
+            answerer = honest.calibrated_by(judges, task, tried)
     if not (search.progress.interrupted or problem.parameters["refit"]):
         answerer = with_all_labels(answerer, trials, search)
     if not search.effort.large:
@@ -418,10 +423,12 @@ def _trials(
     count = len(np.unique(np.concatenate(search.folds[:replicas] or (problem.val,))))
     if count < FEW_VALIDATION_NODES:
         roles = "to choose a model" if search.reserved else "both to choose a model and to calibrate it"
-        notes.append(
-            f"{count} validation nodes serve {roles}: that will be rough. "
-            f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model"
-        )
+        words = f"{count} validation nodes serve {roles}: that will be rough. "
+        words += f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model"
+        if search.fixed:
+            words = f"few labels: {count} of them, left out in turn, weigh models and calibrate them, so probabilities "
+            words += "and figures are estimates. Label more nodes"
+        notes.append(words)
     trials = search.panel(models, simple, known)
     networks = [trial.candidate.name for trial in trials if not trial.candidate.simple]
     if len(networks) == 1 < len(models) and search.effort.seconds is not None:

@@ -329,11 +329,12 @@ def base_rates(labels: np.ndarray, classes: int, weights: np.ndarray) -> tuple[n
 @dataclass(frozen=True, eq=False)
 class Validated:
     """Answers (n, width) about nodes whose labels, (n,) or (n, T), are known. weights: (n,), how much labels count, all
-    alike if there are none."""
+    alike if there are none. known: all labels there are, whose frequencies are the base rates; None: these alone."""
 
     answer: np.ndarray
     labels: np.ndarray
     weights: np.ndarray | None = None
+    known: np.ndarray | None = None
 
 
 def with_doubt(scaling: Scaling, known: Validated, tried: int, table: np.ndarray | None = None) -> Scaling:
@@ -347,6 +348,8 @@ def with_doubt(scaling: Scaling, known: Validated, tried: int, table: np.ndarray
     log_prob, labels, n = known.answer, known.labels, len(known.labels)
     weights = np.ones(n) if known.weights is None else known.weights * (n / max(float(known.weights.sum()), 1e-300))
     rates, without = base_rates(labels, log_prob.shape[1], weights)
+    if known.known is not None:
+        rates, _ = base_rates(known.known, log_prob.shape[1], np.ones(len(known.known)))
     if not n:
         return replace(scaling, base=rates / 2)
     centre, spread = 0.0, 1.0

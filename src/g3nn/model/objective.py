@@ -191,7 +191,7 @@ class Objective:
         classes = inputs.outcome.columns if self.class_mean else 1
         shares = inputs.repeats[0], inputs.repeats[1] / classes
         if self.reduction == "mean":
-            shares = 1.0 / inputs.train.numel(), 1.0 / (max(inputs.unlabelled.numel(), 1) * classes)
+            shares = 1.0 / max(inputs.train.numel(), 1), 1.0 / (max(inputs.unlabelled.numel(), 1) * classes)
         sums, beliefs = emission.node_terms(log_q, log_p, inputs.targets, of_posterior, shares)
         if inputs.counted is not None:
             some, targets = (slice(None), slice(inputs.counted)), inputs.targets.first(inputs.counted)

@@ -117,3 +117,22 @@ class TestNoSearch:
         members = fitted.fitted_.answerer.members
         assert {one.name for one in members} == set(FOR_FEW_LABELS)
         assert [one.weight for one in members] == pytest.approx([1 / len(members)] * len(members))
+
+    def test_classes_with_a_single_label_are_predicted_too(self, graph):
+        """No fold has a label of them, so left-out labels alone would say that they never occur."""
+        fitted = few(epochs=60).fit(graph.X, labels(graph, 3, 1, 1), graph.edges)
+        assert fitted.score(None, graph.truth) > 0.6
+
+    def test_labels_are_judged_where_that_is_asked_for(self, graph):
+        fitted = few(epochs=3, label_noise=True).fit(graph.X, labels(graph, 3, 3, 3), graph.edges)
+        assert len(fitted.audit().labels) == 9
+
+    def test_networks_on_paths_are_among_them_where_edges_have_types(self, graph):
+        types = np.array(["a", "b"])[np.arange(graph.edges.shape[1]) % 2]
+        fitted = few(epochs=3).fit(graph.X, labels(graph, 3, 3, 3), graph.edges, edge_types=types)
+        assert {one.model for one in fitted.panel_ if "paths" in one.view} >= {"mlp", "grand"}
+
+    def test_it_goes_on_with_a_search(self, graph):
+        fitted = few(epochs=3).fit(graph.X, labels(graph, 3, 3, 3), graph.edges)
+        before = len(fitted.panel_)
+        assert len(fitted.continue_fit(effort="quick").panel_) > before
