@@ -119,6 +119,13 @@ class Relations:
         """(T,): how many of some edges (2, E) are of each type."""
         return np.bincount(self.among(edges, directed).types, minlength=len(self.names))
 
+    @property
+    def shares(self) -> sp.csr_array:
+        """(n, T): what share of the edges at each node is of each type."""
+        ends, types = self.pairs.ravel(), np.tile(self.types, 2)
+        counts = sp.csr_array((np.ones(len(ends)), (ends, types)), shape=(self.num_nodes, len(self.names)))
+        return sp.csr_array(sp.diags_array(1 / np.maximum(counts.sum(axis=1), 1)) @ counts)
+
     def fit(self, pairs: np.ndarray) -> np.ndarray:
         """(P,): whether some pairs (2, P) are of kinds that any type joins."""
         return np.asarray(np.isin(self._kinds_at(pairs), np.unique(self._kinds_at(self.pairs))))
@@ -327,6 +334,10 @@ def kinds_of_new(
     return Codes(np.concatenate([like.kinds, new]), like.kind_names)
 
 
+def _pair_codes(pairs: np.ndarray, n: int) -> np.ndarray:
+    return encode(pairs[0], pairs[1], n)
+
+
 def _kinds_of(kinds: object, n: int, like: Relations | None, problems: Problems) -> Codes | None:
     if kinds is None:
         if like is not None and len(like.kind_names) > 1:
@@ -380,10 +391,6 @@ def _by_kinds(pairs: np.ndarray, kinds: Codes) -> Codes:
     found = distinct(codes)
     names = tuple(BETWEEN.join(kinds.names[end] for end in ends) for ends in decode(found, count).T)
     return Codes(np.searchsorted(found, codes), names)
-
-
-def _pair_codes(pairs: np.ndarray, n: int) -> np.ndarray:
-    return encode(pairs[0], pairs[1], n)
 
 
 def _ways(pairs: np.ndarray, codes: np.ndarray, types: int, directed: bool, like: Relations | None) -> np.ndarray:
