@@ -153,11 +153,9 @@ def _edge_types(shown: Graph, relations: Relations, evidence: Mapping[str, float
     doubted = relations.counts(shown.task.edges[:, shown.suspect], shown.task.directed).tolist()
     for type in by_size(relations).tolist():
         name, pairs, directed = relations.names[type], relations.of(type).pairs, bool(relations.directed[type])
-        gained = [] if evidence is None else [evidence.get(name)]
+        more = [doubted[type]] * audited + ([] if evidence is None else [evidence.get(name)])
         kinds = _ends(relations, pairs, directed)
-        rows.append(
-            [clean(name), pairs.shape[1], *kinds, "yes" if directed else "no", *([doubted[type]] * audited), *gained]
-        )
+        rows.append([clean(name), pairs.shape[1], *kinds, "yes" if directed else "no", *more])
     columns: Columns = {"type": None, "edges": 0}
     columns |= {"between": None} if len(relations.kind_names) > 1 else {}
     columns |= {"directed": None, **({"suspicious": 0} if audited else {})}

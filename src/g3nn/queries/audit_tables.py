@@ -47,8 +47,7 @@ class AuditTables:
 
     def named(self, ids: pa.Array) -> AuditTables:
         """With ids (n,) in place of node numbers."""
-        named = (with_ids(rows, ids) for rows in (self.edges, self.missing, self.labels))
-        return replace(self, **dict(zip(("edges", "missing", "labels"), named, strict=True)))
+        return replace(self, **{name: with_ids(getattr(self, name), ids) for name in ("edges", "missing", "labels")})
 
     def to_frame(self) -> tuple[DataFrame | pa.Table, DataFrame | pa.Table]:
         """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
@@ -56,8 +55,9 @@ class AuditTables:
 
     def _repr_html_(self) -> str:
         tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
-        tables["Labels, the most suspicious first"] = self.labels
-        tables |= {"Types of edges": self.types} if len(self.types) else {}
+        tables |= {"Labels, the most suspicious first": self.labels} | (
+            {"Types": self.types} if len(self.types) else {}
+        )
         return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
 
 

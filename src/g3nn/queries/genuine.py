@@ -99,30 +99,26 @@ class Evidence:
     by_type: bool = False
 
     @cached_property
-    def _observed(self) -> ObservedEdges:
-        return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
-
-    @cached_property
     def _stated(self) -> tuple[np.ndarray, list[Part], list[np.ndarray]]:
         """(M,): the place of each edge of a type among those of the task; and by type the places of these, and pairs by
         chance (2, P). Types with too few edges or pairs are one."""
-        every, relations, rng = np.arange(self.task.num_edges), self.task.relations, np.random.default_rng(self.seed)
+        every, relations, rng = np.arange(self.task.num_edges), self.task.apart, np.random.default_rng(self.seed)
+        observed = ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
         if relations is None or not self.by_type:
-            return every, [slice(None)], [pairs_by_chance(self._observed, self.seed)]
-        place = self._observed.find(relations.pairs)
-        place, types = np.append(place, np.setdiff1d(every, place)), relations.types
-        parts, chances, rest = list[np.ndarray](), list[np.ndarray](), place >= 0
+            return every, [slice(None)], [pairs_by_chance(observed, self.seed)]
+        place, types = observed.find(relations.pairs), relations.types
+        place, parts, chances = np.append(place, np.setdiff1d(every, place)), list[Part](), list[np.ndarray]()
+        rest = np.ones(len(place), dtype=bool)
         for type in np.flatnonzero(np.bincount(types) >= _FEWEST_EDGES).tolist():
-            part = np.flatnonzero((types == type) & (place[: len(types)] >= 0))
+            part = np.flatnonzero(types == type)
             count = min(_CHANCE_PAIRS * len(part), _MOST_PAIRS // len(relations.names))
             pairs = np.stack([rng.choice(end, count) for end in relations.ends(type)])
-            pairs = pairs[:, self._observed.is_free(pairs)]
+            pairs = pairs[:, observed.is_free(pairs)]
             if pairs.shape[1] >= _FEWEST_EDGES:
                 parts, chances, rest[part] = [*parts, part], [*chances, pairs], False
         if rest.any():
-            parts, chances = [*parts, np.flatnonzero(rest)], [*chances, pairs_by_chance(self._observed, self.seed)]
-        kept = place >= 0
-        return place[kept], [(np.cumsum(kept) - 1)[part] for part in parts], chances
+            parts, chances = [*parts, np.flatnonzero(rest)], [*chances, pairs_by_chance(observed, self.seed)]
+        return place, parts, chances
 
     @cached_property
     def _edges(self) -> np.ndarray:
@@ -229,13 +225,7 @@ class Evidence:
                 found[0][part], found[1][other] = ratio(edges[part]), ratio(chance[other])
             return found
 
-        def of_edges(values: np.ndarray) -> np.ndarray:
-            """(E,): the lowest value (M,) of each."""
-            lowest = np.full(self.task.num_edges, np.inf)
-            np.minimum.at(lowest, place, values)
-            return lowest
-
-        tables, messages = _begun(noisy, start, believed, parts)
+        tables, messages = _begun(noisy, start, believed)
         for share in shares:
             for _ in range(_ROUNDS):
                 counted = believed * weights
@@ -250,7 +240,9 @@ class Evidence:
                 tables = mixings(messages, tables, believed, parts)
             around = beliefs / start
             around /= around.sum(1, keepdims=True)
-            found.append(GenuineEdges(share, of_edges(odds), of_edges(believed), by_chance, beliefs, around))
+            lowest = np.full(self.task.num_edges, np.inf)
+            np.minimum.at(lowest, place, odds)
+            found.append(GenuineEdges(share, lowest, expit(lowest + logit(share)), by_chance, beliefs, around))
         return found
 
 
@@ -261,12 +253,10 @@ def pairs_by_chance(observed: ObservedEdges, seed: int) -> np.ndarray:
     return pairs[:, observed.is_free(pairs)]
 
 
-def _begun(
-    noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray, parts: Sequence[Part]
-) -> tuple[np.ndarray, np.ndarray]:
+def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Tables and messages to begin with: as labels that are known are linked, or like with like; whichever then
     explains the edges better. False edges may sit at the very nodes whose labels are known."""
-    K = prior.shape[1]
+    K, parts = prior.shape[1], noisy.parts
     like, even = (np.broadcast_to(one, (len(parts), K, K)) for one in ((1 - _ALIKE) + _ALIKE * K * np.eye(K), 1.0))
     known = 1 - entropy(prior, axis=1) / np.log(max(K, 2))
     first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])

@@ -15,7 +15,6 @@ from g3nn.base.errors import DataError, Problems
 from g3nn.base.options import check, flag, integer, number, pick
 from g3nn.base.parse import NO_EDGES, pair_array, to_numpy
 from g3nn.base.threads import enough_for
-from g3nn.graph.relations import Relations
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.generative import GenerativeModel
@@ -181,7 +180,7 @@ class GraphAudit:
         """Every observed edge, the least probable first; see `AuditTables.edges`."""
         probability = self._probability(self.task.edges)
         order = np.argsort(probability, kind="stable")
-        types = None if self._relations is None else self._relations.between(self.task.edges[:, order])
+        types = None if self.task.apart is None else self.task.apart.between(self.task.edges[:, order])
         return ranked_pairs(self.task.edges, probability, order, types)
 
     def missing(self, count: int = 100) -> np.ndarray:
@@ -194,20 +193,19 @@ class GraphAudit:
             check_count(count, problems, "count", low=0)
         pairs = self._survey.likely_pairs(4 * count + 1000)
         probability = self._probability(pairs)
-        order, types = np.argsort(-probability, kind="stable")[:count], None
-        if self._relations is not None:
-            types = [*self._relations.names, ""]
-            types = [types[type] for type in self._relations.only_type(pairs[:, order]).tolist()]
+        order, types, relations = np.argsort(-probability, kind="stable")[:count], None, self.task.apart
+        if relations is not None:
+            types = [(*relations.names, "")[type] for type in relations.only_type(pairs[:, order]).tolist()]
         return ranked_pairs(pairs, probability, order, types)
 
     def tables(self, missing: int = 100) -> AuditTables:
         """All observed edges, the most suspicious first, and the given number of likely missing ones."""
-        tables = AuditTables(self.suspicious(), self.missing(missing))
-        if self._relations is None:
+        tables, relations = AuditTables(self.suspicious(), self.missing(missing)), self.task.apart
+        if relations is None:
             return tables
         doubted = self.task.edges[:, self._probability(self.task.edges) < 0.5]
-        counts = (self._relations.counts(edges, self.task.directed) for edges in (self.task.edges, doubted))
-        rows = list(zip(self._relations.names, *(count.tolist() for count in counts), strict=True))
+        counts = (relations.counts(edges, self.task.directed) for edges in (self.task.edges, doubted))
+        rows = list(zip(relations.names, *(count.tolist() for count in counts), strict=True))
         return replace(tables, types=np.array(rows, dtype=TYPE_ROW))
 
     def sample(self, seed: int = 0) -> SampledGraph:
@@ -248,13 +246,7 @@ class GraphAudit:
 
     @cached_property
     def _observed(self) -> ObservedEdges:
-        return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed, self._relations)
-
-    @property
-    def _relations(self) -> Relations | None:
-        """None where all edges and all nodes are alike."""
-        found = self.task.relations
-        return None if found is None or found.alike else found
+        return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed, self.task.apart)
 
     @cached_property
     def _genuine(self) -> np.ndarray:

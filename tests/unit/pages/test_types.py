@@ -105,7 +105,7 @@ def test_an_audit_has_types_and_suggests_no_edge_between_kinds_that_none_joins(t
     for row in audit.missing:
         both = {KINDS[row["source"]], KINDS[row["target"]]}
         assert row["type"] == ("like" if both == {"film"} else "")
-    assert "Types of edges" in audit._repr_html_()
+    assert "<caption>Types</caption>" in audit._repr_html_()
     assert "type" in audit.to_frame()[0].columns
 
 
