@@ -169,6 +169,9 @@ def stated_edges(
         given = _carried(edges, n, problems) or Edges(pair_array(argument, edges, problems))
         if column == NONE:
             given = given._replace(types=None, names=())
+        elif is_networkx(edges) and column is not None:
+            held = [value for *_, value in edges.edges(data=column)]
+            given = given._replace(types=attribute(held, "edge_types", column, problems))
         elif column is not None:
             problems.add("edge_types", repr(column), "a type for each edge, where edges are no data frame")
     if types is not column:
@@ -290,6 +293,14 @@ def _networkx(graph: Any, n: int, problems: Problems) -> Edges:
 
 def is_networkx(edges: object) -> TypeGuard[Any]:
     return hasattr(edges, "nodes") and hasattr(edges, "edges")
+
+
+def attribute(values: list[object], argument: str, name: str, problems: Problems) -> np.ndarray | None:
+    """An attribute of the nodes or edges of a networkx graph, None where one lacks it."""
+    if all(value is None for value in values):
+        problems.add(argument, repr(name), "an attribute that the graph has")
+        return None
+    return np.array(values, dtype=object)
 
 
 def linked(graph: Any) -> tuple[list[tuple[object, object]], list[object] | None]:

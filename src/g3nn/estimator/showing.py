@@ -299,10 +299,7 @@ def write_results(
 
 def evidence_of(estimator: Shown) -> dict[str, float | None] | None:
     """What each type of edges says about labels, for the page; None where there are no types."""
-    relations = estimator.task_.relations
-    if relations is None or relations.alike:
-        return None
-    return {one.name: one.evidence for one in estimator.edge_types()} or None
+    return None if estimator.task_.apart is None else {one.name: one.evidence for one in estimator.edge_types()} or None
 
 
 def scores_on_test(estimator: GraphEstimator, graph: TableGraph) -> dict[str, object] | None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse
-from g3nn.base.parse import NONE, is_frame, is_networkx, linked, stated_edges, to_numpy, two_by_two
+from g3nn.base.parse import NONE, attribute, is_frame, is_networkx, linked, stated_edges, to_numpy, two_by_two
 from g3nn.graph.outcomes.labels import quoted
 from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, numbers_by, read_new_nodes
@@ -138,10 +138,13 @@ def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO
     if _is_pyg(X):
         return _given_by_pyg(X, given, problems)
     if isinstance(kinds := given.node_kinds, str):
-        if kinds != NONE:
+        if kinds != NONE and is_networkx(given.edges):
+            of_nodes, every = dict(given.edges.nodes(data=kinds)), range(_count(given.y if X is None else X))
+            kinds = attribute([of_nodes.get(node) for node in every], "node_kinds", kinds, problems)
+        elif kinds != NONE:
             problems.add("node_kinds", repr(kinds), "a kind for each node, where X is no data frame")
-        kinds = None
-    notes = notes_on(given.edges, given.directed, given.edge_weights, given.edge_types)
+        kinds = None if isinstance(kinds, str) else kinds
+    notes = notes_on(given.edges, given.directed, given.edge_weights, given.edge_types, given.node_kinds)
     return replace(given, node_kinds=kinds, notes=notes)
 
 
@@ -206,7 +209,7 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
         return None
     label = [y] if isinstance(y, str) else _columns_among(y, X)
     outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
-    table, weight = edge_frame(edges)
+    table, weight = edge_frame(edges, type=given.edge_types)
     X, id = _with_ids(X, edges, id)
     own = table if _of_frames(edges) or (id is not None and is_networkx(edges)) else None
     how: dict[str, Any] = {"id": id, "label": label, "weight": weight, "outcome": outcome}
@@ -214,21 +217,24 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
         value = getattr(given, name)
         if own is not None and not (value is None or isinstance(value, str)):
             problems.add(name, "values beside data frames", "the name of a column that holds them")
-        if own is None and name == "edge_types" and isinstance(value, str) and value != NONE:
+        if own is None and name == "edge_types" and isinstance(value, str) and value != NONE and not is_networkx(edges):
             problems.add(name, repr(value), "a type for each edge, where edges are no data frame")
         # Values beside edges of node numbers are read with these.
         how[argument] = value if value is None or isinstance(value, str) else NONE
     return read_tables(X, own, **how, directed=given.directed, problems=problems)
 
 
-def edge_frame(edges: object, columns: EdgeColumns = _ENDS) -> tuple[object, str | None]:
-    """A networkx graph as a data frame of names, and its column of weights if there is one; anything else as it is."""
+def edge_frame(edges: object, columns: EdgeColumns = _ENDS, type: object = None) -> tuple[object, str | None]:
+    """A networkx graph as a data frame of names, and its column of weights if there is one; anything else as it is.
+    type: the attribute with the types."""
     if not is_networkx(edges):
         return edges, None
     ends, weights = linked(edges)
     whole = all(isinstance(name, int | np.integer) for pair in ends for name in pair)
     sides = ([pair[side] if whole else str(pair[side]) for pair in ends] for side in (0, 1))
     table = pa.table(dict(zip((columns.source, columns.target), sides, strict=True)))
+    if isinstance(type, str) and type != NONE:
+        table = table.append_column(type, [[None if one is None else str(one) for *_, one in edges.edges(data=type)]])
     return (table, None) if weights is None else (table.append_column(columns.weight, [weights]), columns.weight)
 
 
@@ -263,18 +269,19 @@ def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
 
 def _given_by(graph: TableGraph, given: Given, problems: Problems) -> Given:
     """What the tables say, and the rest as the caller gave it."""
-    edges, weights = given.edges, given.edge_weights
+    edges, weights, val = given.edges, given.edge_weights, graph.val
     parts: dict[str, Any] = {"X": graph.features if graph.features.names else None}
     if graph.labels is not None:
         parts["y"] = graph.labels
     # Names of columns have been read.
-    read = {"edge_types": given.edge_types not in (None, NONE), "node_kinds": True}
+    own = edges is None or _of_frames(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None)
+    read = {"edge_types": own and given.edge_types not in (None, NONE), "node_kinds": True}
     parts |= {name: None for name, used in read.items() if used and isinstance(getattr(given, name), str)}
-    if edges is None or _of_frames(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
+    if own:
         parts |= {"edges": tuple(graph.edges), "edge_weights": graph.weights if weights is None else weights}
     elif given.node_kinds is None or isinstance(given.node_kinds, str):
         parts["node_kinds"] = graph.nodes.kinds
-    notes, val = () if _of_frames(edges) else notes_on(edges, graph.directed, weights), graph.val
+    notes = () if _of_frames(edges) else notes_on(edges, graph.directed, weights, given.edge_types, given.node_kinds)
     if given.val is not None:
         nodes = graph.nodes
         ids = nodes.ids if given.ids else None
@@ -288,7 +295,7 @@ def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = Fa
     if isinstance(X, NewNodes):
         return X
     remarks, n, id, columns = Remarks(), len(tables.ids), tables.node_columns.id, tables.edge_columns
-    links, _ = edge_frame(edges, columns if columns.source else _ENDS) if id is not None else (edges, None)
+    links, _ = edge_frame(edges, columns if columns.source else _ENDS, columns.type) if id else (edges, None)
     named = links if is_table(links) else None
     asked = read_new_nodes(tables, _with_ids(X, None, id)[0], named, remarks)
     if asked is not None and links is not None and named is None:

@@ -115,6 +115,30 @@ class Relations:
         ours, theirs = self._codes(edges, directed)
         return self._at(np.isin(ours, theirs))
 
+    def counts(self, edges: np.ndarray, directed: bool = False) -> np.ndarray:
+        """(T,): how many of some edges (2, E) are of each type."""
+        return np.bincount(self.among(edges, directed).types, minlength=len(self.names))
+
+    @property
+    def shares(self) -> sp.csr_array:
+        """(n, T): what share of the edges at each node is of each type."""
+        ends, types = self.pairs.ravel(), np.tile(self.types, 2)
+        counts = sp.csr_array((np.ones(len(ends)), (ends, types)), shape=(self.num_nodes, len(self.names)))
+        return sp.csr_array(sp.diags_array(1 / np.maximum(counts.sum(axis=1), 1)) @ counts)
+
+    def fit(self, pairs: np.ndarray) -> np.ndarray:
+        """(P,): whether some pairs (2, P) are of kinds that any type joins."""
+        return np.asarray(np.isin(self._kinds_at(pairs), np.unique(self._kinds_at(self.pairs))))
+
+    def only_type(self, pairs: np.ndarray) -> np.ndarray:
+        """(P,): the only type that there is, or that joins such kinds, for some pairs (2, P); -1 where several do."""
+        ends, of_types = self._kinds_at(pairs), (self._kinds_at(self.of(type).pairs) for type in range(len(self.names)))
+        fits = np.array([np.isin(ends, some) | (len(self.names) == 1) for some in of_types])
+        return np.where(fits.sum(0) == 1, fits.argmax(0), -1)
+
+    def _kinds_at(self, pairs: np.ndarray) -> np.ndarray:
+        return _pair_codes(self.kinds[pairs], len(self.kind_names))
+
     def join(self, edges: np.ndarray, directed: bool = False) -> np.ndarray:
         """(E,): which of some edges (2, E) are of any type."""
         ours, theirs = self._codes(edges, directed)
@@ -158,14 +182,12 @@ class Relations:
     def joined(self, pairs: np.ndarray, directed: bool) -> Relations:
         """With further pairs (2, P) that weigh as much as others do on average, of the only type that there is, or the
         only one between such kinds. A warning says how many have none."""
-        ends, count = _pair_codes(self.kinds[pairs], len(self.kind_names)), len(self.kind_names)
-        of_types = (_pair_codes(self.kinds[self.of(type).pairs], count) for type in range(len(self.names)))
-        fits = np.array([np.isin(ends, some) | (len(self.names) == 1) for some in of_types])
-        known = fits.sum(0) == 1
+        types = self.only_type(pairs)
+        known = types >= 0
         if not known.all():
             unknown = counted(int((~known).sum()), "added edge")
             warn_caller(f"edges: {unknown} of no certain type; not used by models that tell types apart")
-        pairs, types = pairs[:, known], fits.argmax(0)[known]
+        pairs, types = pairs[:, known], types[known]
         pairs = pairs if directed else self.turned(pairs, types, self.kinds, self.num_nodes)
         pairs = np.where(self.directed[types], pairs, np.sort(pairs, axis=0))
         weights = None if self.weights is None else np.full(len(types), self.weights.mean())
@@ -312,6 +334,10 @@ def kinds_of_new(
     return Codes(np.concatenate([like.kinds, new]), like.kind_names)
 
 
+def _pair_codes(pairs: np.ndarray, n: int) -> np.ndarray:
+    return encode(pairs[0], pairs[1], n)
+
+
 def _kinds_of(kinds: object, n: int, like: Relations | None, problems: Problems) -> Codes | None:
     if kinds is None:
         if like is not None and len(like.kind_names) > 1:
@@ -365,10 +391,6 @@ def _by_kinds(pairs: np.ndarray, kinds: Codes) -> Codes:
     found = distinct(codes)
     names = tuple(BETWEEN.join(kinds.names[end] for end in ends) for ends in decode(found, count).T)
     return Codes(np.searchsorted(found, codes), names)
-
-
-def _pair_codes(pairs: np.ndarray, n: int) -> np.ndarray:
-    return encode(pairs[0], pairs[1], n)
 
 
 def _ways(pairs: np.ndarray, codes: np.ndarray, types: int, directed: bool, like: Relations | None) -> np.ndarray:

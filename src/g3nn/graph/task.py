@@ -205,6 +205,11 @@ class NodeTask:
         relations = None if self.relations is None else self.relations.among(edges, self.directed)
         return replace(self, edges=edges, weights=weights, setting=setting or self.setting, relations=relations)
 
+    @property
+    def apart(self) -> Relations | None:
+        """The relations; None where all edges are of one type and all nodes of one kind."""
+        return None if self.relations is None or self.relations.alike else self.relations
+
     def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:
         """The same task on the graph without the edges that touch `nodes`."""
         source, target = np.isin(self.edges, nodes)

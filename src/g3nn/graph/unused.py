@@ -13,10 +13,14 @@ from g3nn.graph.outcomes.labels import quoted
 _USED = {"source", "target", "weight", "edge_index", "edge_weight"}
 
 
-def notes_on(edges: object, directed: bool, weights: object, types: object = None) -> tuple[str, ...]:
-    """About edges as a caller gave them, also in a PyG `Data`. weights, types: what was said about those, if
+def notes_on(
+    edges: object, directed: bool, weights: object, types: object = None, kinds: object = None
+) -> tuple[str, ...]:
+    """About edges as a caller gave them, also in a PyG `Data`. weights, types, kinds: what was said about those, if
     anything."""
     of_nodes, of_edges = _attributes(edges, types)
+    used = [name for name in (types, kinds) if isinstance(name, str)]
+    of_nodes, of_edges = ([name for name in found if name not in used] for found in (of_nodes, of_edges))
     left = weights is None and of_edges
     reasons = {
         "edges: some have a direction, which is not used. directed=True uses it.": not directed and _directed(edges),

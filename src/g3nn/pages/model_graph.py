@@ -64,11 +64,9 @@ class Graph:
     def task(self) -> NodeTask:
         return self.view.task
 
-    @cached_property
+    @property
     def relations(self) -> Relations | None:
-        """None where all edges and all nodes are alike."""
-        found = self.task.relations
-        return None if found is None or found.alike else found
+        return self.task.apart
 
     @cached_property
     def asked(self) -> np.ndarray:

@@ -90,7 +90,7 @@ def _page(
             "table": view.table(scores),
             "panel": _panel(estimator.panel_, view.outcome.score_title),
             "schema": _schema(fitted),
-            "types": None if shown.relations is None else _edge_types(shown.relations, evidence),
+            "types": None if shown.relations is None else _edge_types(shown, shown.relations, evidence),
             "traps": traps(fitted),
             "simple": simple_models(estimator.panel_, fitted, view.outcome.score_title),
             "thresholds": thresholds(fitted, view) if judged else None,
@@ -147,17 +147,19 @@ def _schema(fitted: FittedModel) -> dict[str, object] | None:
     return table("How each column was read", {"column": None, "read as": None, "empty cells": 0, "became": None}, rows)
 
 
-def _edge_types(relations: Relations, evidence: Mapping[str, float | None] | None) -> dict[str, object]:
+def _edge_types(shown: Graph, relations: Relations, evidence: Mapping[str, float | None] | None) -> dict[str, object]:
     """The types of edges, those of most edges first."""
-    rows = list[list[object]]()
+    rows, audited = list[list[object]](), shown.likely is not None
+    doubted = relations.counts(shown.task.edges[:, shown.suspect], shown.task.directed).tolist()
     for type in by_size(relations).tolist():
         name, pairs, directed = relations.names[type], relations.of(type).pairs, bool(relations.directed[type])
-        gained = [] if evidence is None else [evidence.get(name)]
+        more = [doubted[type]] * audited + ([] if evidence is None else [evidence.get(name)])
         kinds = _ends(relations, pairs, directed)
-        rows.append([clean(name), pairs.shape[1], *kinds, "yes" if directed else "no", *gained])
+        rows.append([clean(name), pairs.shape[1], *kinds, "yes" if directed else "no", *more])
     columns: Columns = {"type": None, "edges": 0}
     columns |= {"between": None} if len(relations.kind_names) > 1 else {}
-    return table("Types of edges", {**columns, "directed": None, **({} if evidence is None else {"evidence": 4})}, rows)
+    columns |= {"directed": None, **({"suspicious": 0} if audited else {})}
+    return table("Types of edges", {**columns, **({} if evidence is None else {"evidence": 4})}, rows)
 
 
 def _ends(relations: Relations, pairs: np.ndarray, directed: bool) -> list[str]:

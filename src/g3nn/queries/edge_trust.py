@@ -83,8 +83,8 @@ def edge_trust(
 
 
 def judged_edges(task: NodeTask, share: float, featureless: bool, seed: int, device: str) -> GenuineEdges:
-    """By the labels of all training nodes: to be looked at, not to train on. task: as for `edge_trust`."""
-    return _judged(Evidence(task, featureless, seed % 2**32), task.train, (share,), seed, device)[0]
+    """By type, and the labels of all training nodes: to be looked at, not to train on. task: as for `edge_trust`."""
+    return _judged(Evidence(task, featureless, seed % 2**32, by_type=True), task.train, (share,), seed, device)[0]
 
 
 def _judged(

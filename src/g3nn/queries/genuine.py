@@ -17,7 +17,7 @@ from g3nn.base.parse import Matrix
 from g3nn.graph.datasets.random_graph import uniform_pairs
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import row_dots
-from g3nn.queries.messages import NoisyEdges, agreement, mixing
+from g3nn.queries.messages import NoisyEdges, Part, agreements, mixings
 from g3nn.queries.scores import ObservedEdges
 
 _COORDINATES = 32
@@ -60,8 +60,9 @@ def _scaled(features: Matrix) -> Matrix:
 _ROUNDS = 4
 _CHANCE_PAIRS = 3
 """Pairs without an edge that stand for false edges, for each edge."""
-_FEWEST_PAIRS, _MOST_PAIRS = 6, 60_000
-"""With fewer pairs by chance edges cannot be judged; the regression uses at most this many of either."""
+_FEWEST_EDGES, _FEWEST_PAIRS, _MOST_PAIRS = 50, 6, 60_000
+"""With fewer edges a type is not judged by itself, and with fewer pairs by chance no edge; the regression uses at most
+this many of either."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
 """Where edges join like with like: the share of them that do not join nodes at random."""
 _SURE = 0.98
@@ -86,19 +87,51 @@ class GenuineEdges:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the edges of a task, and its features unless they say nothing, tell about edges whatever the labels are."""
+    """What the edges of a task, and its features unless they say nothing, tell about edges whatever the labels are.
+
+    by_type: whether an edge is judged as one of its type, which is compared with pairs by chance of nodes that it may
+    join. Of several types between two nodes the one counts by which their edge is least likely.
+    """
 
     task: NodeTask
     featureless: bool = False
     seed: int = 0
+    by_type: bool = False
+
+    @cached_property
+    def _stated(self) -> tuple[np.ndarray, list[Part], list[np.ndarray]]:
+        """(M,): the place of each edge of a type among those of the task; and by type the places of these, and pairs by
+        chance (2, P). Types with too few edges or pairs are one."""
+        every, relations, rng = np.arange(self.task.num_edges), self.task.apart, np.random.default_rng(self.seed)
+        observed = ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
+        if relations is None or not self.by_type:
+            return every, [slice(None)], [pairs_by_chance(observed, self.seed)]
+        place, types = observed.find(relations.pairs), relations.types
+        place, parts, chances = np.append(place, np.setdiff1d(every, place)), list[Part](), list[np.ndarray]()
+        rest = np.ones(len(place), dtype=bool)
+        for type in np.flatnonzero(np.bincount(types) >= _FEWEST_EDGES).tolist():
+            part = np.flatnonzero(types == type)
+            count = min(_CHANCE_PAIRS * len(part), _MOST_PAIRS // len(relations.names))
+            pairs = np.stack([rng.choice(end, count) for end in relations.ends(type)])
+            pairs = pairs[:, observed.is_free(pairs)]
+            if pairs.shape[1] >= _FEWEST_EDGES:
+                parts, chances, rest[part] = [*parts, part], [*chances, pairs], False
+        if rest.any():
+            parts, chances = [*parts, np.flatnonzero(rest)], [*chances, pairs_by_chance(observed, self.seed)]
+        return place, parts, chances
+
+    @cached_property
+    def _edges(self) -> np.ndarray:
+        """(2, M)."""
+        return self.task.edges[:, self._stated[0]]
 
     @cached_property
     def _noisy(self) -> NoisyEdges:
-        return NoisyEdges(self.task.edges, self.task.num_nodes)
+        return NoisyEdges(self._edges, self.task.num_nodes, self._stated[1])
 
     @cached_property
     def _chance(self) -> np.ndarray:
-        return pairs_by_chance(ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed), self.seed)
+        return np.concatenate(self._stated[2], axis=1)
 
     @cached_property
     def _reduced(self) -> np.ndarray | None:
@@ -107,24 +140,24 @@ class Evidence:
 
     @cached_property
     def _alike(self) -> tuple[np.ndarray, np.ndarray]:
-        """(E, 1) and (P, 1), without features (E, 0) and (P, 0): how alike the features of both ends are."""
-        pairs = np.concatenate([self.task.edges, self._chance], axis=1)
+        """(M, 1) and (P, 1), without features (M, 0) and (P, 0): how alike the features of both ends are."""
+        pairs, count = np.concatenate([self._edges, self._chance], axis=1), self._edges.shape[1]
         if self.featureless:
             alike = np.zeros((pairs.shape[1], 0))
         else:
             rows, parts = unit_rows(self.task.features), np.array_split(pairs, max(1, pairs.shape[1] // _CHUNK), axis=1)
             products = np.concatenate([row_dots(rows, part) for part in parts])
             alike = (np.sign(products) * np.sqrt(abs(products)))[:, None]
-        return alike[: self.task.num_edges], alike[self.task.num_edges :]
+        return alike[:count], alike[count:]
 
     def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(P, 2): how many neighbours both ends have, rare ones counting more; and how alike each end is to the
         neighbours of the other. (P, 3) without features: the number of neighbours of both ends, and of the one that
         has fewer, instead.
 
-        weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
+        weights: (M,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
         """
-        (i, j), n = self.task.edges, self.task.num_nodes
+        (i, j), n = self._edges, self.task.num_nodes
         ends = np.concatenate([i, j]), np.concatenate([j, i])
         adjacency = sp.coo_array((np.concatenate([weights, weights]), ends), shape=(n, n)).tocsr()
         degree = np.asarray(adjacency.sum(1)).ravel()
@@ -139,8 +172,8 @@ class Evidence:
         return np.stack([shared, alike], axis=1)
 
     def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""
-        ends = (self.task.edges, counted), (self._chance, np.zeros(self._chance.shape[1]))
+        """(M, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (M,)."""
+        ends = (self._edges, counted), (self._chance, np.zeros(self._chance.shape[1]))
         edges, chance = (
             np.hstack([alike, self.around(pairs, own, counted)])
             for alike, (pairs, own) in zip(self._alike, ends, strict=True)
@@ -170,31 +203,46 @@ class Evidence:
           each edge counts as much as it is believed maximises its own likelihood, which is a consistent estimate of
           the density ratio but not J; and what is around the ends of an edge is weighed by what is believed of it.
 
+        With types, c and B are those of a type.
+
         So J need not rise in a round, and rounds are few. What is said about an edge comes from the graph without it;
         only the few coefficients of the regression and B have seen all edges.
         """
         K, noisy, rng = prior.shape[1], self._noisy, np.random.default_rng([self.seed, 1])
         start = (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
-        believed, found = np.full(self.task.edges.shape[1], shares[0]), list[GenuineEdges]()
+        (place, parts, chances), found = self._stated, list[GenuineEdges]()
         if self._chance.shape[1] < _FEWEST_PAIRS:
-            nothing, even = np.zeros(0), np.full_like(start, 1 / K)
-            return [GenuineEdges(s, 0 * believed, np.full_like(believed, s), nothing, start, even) for s in shares]
-        table, messages = _begun(noisy, start, believed)
+            nothing, even, odds = np.zeros(0), np.full_like(start, 1 / K), np.zeros(self.task.num_edges)
+            return [GenuineEdges(s, odds, np.full_like(odds, s), nothing, start, even) for s in shares]
+        believed, lasts = np.full(len(place), shares[0]), np.cumsum([pairs.shape[1] for pairs in chances])
+        by_chance_of = [slice(last - pairs.shape[1], last) for last, pairs in zip(lasts, chances, strict=True)]
+        weights = 1.0 if self.task.weights is None else self.task.weights[place] / np.bincount(place)[place]
+
+        def odds_of(edges: np.ndarray, chance: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            found = np.empty(len(edges)), np.empty(len(chance))
+            for part, other in zip(parts, by_chance_of, strict=True):
+                ratio = density_ratio(edges[part], chance[other], counted[part], rng)
+                found[0][part], found[1][other] = ratio(edges[part]), ratio(chance[other])
+            return found
+
+        tables, messages = _begun(noisy, start, believed)
         for share in shares:
             for _ in range(_ROUNDS):
-                counted = believed if self.task.weights is None else believed * self.task.weights
+                counted = believed * weights
                 edges, chance = self._attributes(counted)
-                alike = density_ratio(edges, chance, counted, rng)(edges)
-                beliefs, messages = noisy.propagate(start, table, expit(alike + logit(share)), messages)
-                edges = np.column_stack([edges, np.log(agreement(messages, table))])
-                by_beliefs = agreement(beliefs[self._chance].reshape(-1, K), table)
+                alike, _ = odds_of(edges, chance, counted)
+                beliefs, messages = noisy.propagate(start, tables, expit(alike + logit(share)), messages)
+                edges = np.column_stack([edges, np.log(agreements(messages, tables, parts))])
+                by_beliefs = agreements(beliefs[self._chance].reshape(-1, K), tables, by_chance_of)
                 chance = np.column_stack([chance, np.log(by_beliefs)])
-                odds, by_chance = map(density_ratio(edges, chance, counted, rng), (edges, chance))
+                odds, by_chance = odds_of(edges, chance, counted)
                 believed = expit(odds + logit(share))
-                table = mixing(messages, table, believed)
+                tables = mixings(messages, tables, believed, parts)
             around = beliefs / start
             around /= around.sum(1, keepdims=True)
-            found.append(GenuineEdges(share, odds, believed, by_chance, beliefs, around))
+            lowest = np.full(self.task.num_edges, np.inf)
+            np.minimum.at(lowest, place, odds)
+            found.append(GenuineEdges(share, lowest, expit(lowest + logit(share)), by_chance, beliefs, around))
         return found
 
 
@@ -206,17 +254,18 @@ def pairs_by_chance(observed: ObservedEdges, seed: int) -> np.ndarray:
 
 
 def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A table and messages to begin with: as labels that are known are linked, or like with like; whichever then
+    """Tables and messages to begin with: as labels that are known are linked, or like with like; whichever then
     explains the edges better. False edges may sit at the very nodes whose labels are known."""
-    K = prior.shape[1]
+    K, parts = prior.shape[1], noisy.parts
+    like, even = (np.broadcast_to(one, (len(parts), K, K)) for one in ((1 - _ALIKE) + _ALIKE * K * np.eye(K), 1.0))
     known = 1 - entropy(prior, axis=1) / np.log(max(K, 2))
     first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
-    seen = mixing(first, np.ones((K, K)), known[noisy.edges].prod(0))
+    seen = mixings(first, even, known[noisy.edges].prod(0), parts)
     found = []
-    for table in (seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)):
-        _, messages = noisy.propagate(prior, table, believed, first, _FIRST_ROUNDS)
-        suggested = mixing(messages, table, believed)
-        explained = np.log1p(believed * (agreement(messages, suggested) - 1)).mean()
+    for tables in (seen, like):
+        _, messages = noisy.propagate(prior, tables, believed, first, _FIRST_ROUNDS)
+        suggested = mixings(messages, tables, believed, parts)
+        explained = np.log1p(believed * (agreements(messages, suggested, parts) - 1)).mean()
         found.append((float(explained), suggested, messages))
     return max(found, key=lambda one: one[0])[1:]
 

@@ -25,7 +25,7 @@ from g3nn.model.objective import Objective
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.priors.uniform import UniformPrior
 from g3nn.model.replicas import Noise, Replicas, Sizes
-from g3nn.queries.audit_tables import AuditTables, ranked_pairs
+from g3nn.queries.audit_tables import TYPE_ROW, AuditTables, ranked_pairs
 from g3nn.queries.choosing import check_count
 from g3nn.queries.genuine import Evidence, GenuineEdges, coordinates
 from g3nn.queries.scores import ObservedEdges, PairScores, genuine_by_score, log_odds
@@ -114,7 +114,8 @@ class GraphAudit:
     The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
     trained on the graph term of the objective alone, with the beliefs q about labels held fixed. Observed edges have
     the log-odds of `Evidence`, which also weights the edges of networks: the judgement of an edge comes from
-    the graph without it. The direction of an arc does not count there.
+    the graph without it, and where edges have types, from what others of its type are like. The direction of an arc
+    does not count there. Other pairs are judged as if all edges were of one type, among kinds that any type joins.
 
     Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
     if there were as many of the one as of the other": good for ranking and to look at. With `density="observed"` all
@@ -155,7 +156,7 @@ class GraphAudit:
             seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
             check_graph(task, problems)
         chosen, whole = pick(options, AuditOptions), seeds[0] % 2**63
-        judged = judged or Evidence(task, is_identity(task.features), whole).judge(beliefs, (_SHARE,))[0]
+        judged = judged or Evidence(task, is_identity(task.features), whole, by_type=True).judge(beliefs, (_SHARE,))[0]
         learned = fit_scores(task, beliefs, chosen, whole, place, progress or Course())
         genuine = genuine_by_score(judged.log_odds, judged.by_chance) if len(judged.by_chance) else None
         return cls(task, beliefs, PairScores(**learned, odds=judged.log_odds), genuine)
@@ -178,7 +179,9 @@ class GraphAudit:
     def suspicious(self) -> np.ndarray:
         """Every observed edge, the least probable first; see `AuditTables.edges`."""
         probability = self._probability(self.task.edges)
-        return ranked_pairs(self.task.edges, probability, np.argsort(probability, kind="stable"))
+        order = np.argsort(probability, kind="stable")
+        types = None if self.task.apart is None else self.task.apart.between(self.task.edges[:, order])
+        return ranked_pairs(self.task.edges, probability, order, types)
 
     def missing(self, count: int = 100) -> np.ndarray:
         """The `count` likeliest pairs without an edge; see `AuditTables.missing`.
@@ -190,11 +193,20 @@ class GraphAudit:
             check_count(count, problems, "count", low=0)
         pairs = self._survey.likely_pairs(4 * count + 1000)
         probability = self._probability(pairs)
-        return ranked_pairs(pairs, probability, np.argsort(-probability, kind="stable")[:count])
+        order, types, relations = np.argsort(-probability, kind="stable")[:count], None, self.task.apart
+        if relations is not None:
+            types = [(*relations.names, "")[type] for type in relations.only_type(pairs[:, order]).tolist()]
+        return ranked_pairs(pairs, probability, order, types)
 
     def tables(self, missing: int = 100) -> AuditTables:
         """All observed edges, the most suspicious first, and the given number of likely missing ones."""
-        return AuditTables(self.suspicious(), self.missing(missing))
+        tables, relations = AuditTables(self.suspicious(), self.missing(missing)), self.task.apart
+        if relations is None:
+            return tables
+        doubted = self.task.edges[:, self._probability(self.task.edges) < 0.5]
+        counts = (relations.counts(edges, self.task.directed) for edges in (self.task.edges, doubted))
+        rows = list(zip(relations.names, *(count.tolist() for count in counts), strict=True))
+        return replace(tables, types=np.array(rows, dtype=TYPE_ROW))
 
     def sample(self, seed: int = 0) -> SampledGraph:
         """A new graph as dense as the observed one: labels drawn from q, then each edge with its probability given the
@@ -234,7 +246,7 @@ class GraphAudit:
 
     @cached_property
     def _observed(self) -> ObservedEdges:
-        return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
+        return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed, self.task.apart)
 
     @cached_property
     def _genuine(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,9 @@ PSEUDO_EDGES = 20
 
 _TINY = np.finfo(np.float32).tiny
 
+Part = np.ndarray | slice
+"""Places of some edges."""
+
 
 @dataclass(frozen=True, eq=False)
 class NoisyEdges:
@@ -29,10 +33,13 @@ class NoisyEdges:
         p(y, observed) ~ prod_i prior_i(y_i) prod_ij (g_ij B(y_i, y_j) + 1 - g_ij)
 
     On a tree all beliefs are exact, on other graphs they are those of loopy belief propagation.
+
+    parts: the places of the edges of each type, which has a B of its own.
     """
 
     edges: np.ndarray
     n: int
+    parts: Sequence[Part] = (slice(None),)
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -58,22 +65,30 @@ class NoisyEdges:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Beliefs (n, K) about labels, and messages (2 E, K): what each end of an edge would be without that edge.
 
-        table: (K, K), B. genuine: (E,), g. messages: those of an earlier call, to go on from. damping: how much of them
-        stays.
+        table: (K, K), B, or (T, K, K) where there are types. genuine: (E,), g. messages: those of an earlier call, to
+        go on from. damping: how much of them stays.
         """
         from g3nn.kernels import cpu_edges  # numba takes long to import.
 
         source, (starts, arriving), number = self._ends[0], self._arriving, prior.dtype.type
         start, g = np.log(prior), genuine.astype(prior.dtype)
-        table = np.ascontiguousarray(table, dtype=prior.dtype)
+        tables = np.ascontiguousarray(table, dtype=prior.dtype).reshape(-1, *table.shape[-2:])
         messages = np.array(prior[source] if messages is None else messages, order="C")
         total, heard = start, np.empty_like(messages)
         for _ in range(rounds):
-            cpu_edges.hear(messages, g, table, heard)
+            for part, one in zip(self.parts, tables, strict=True):
+                some = both_ways(heard, part)
+                cpu_edges.hear(both_ways(messages, part), g[part], one, some)
+                heard.reshape(2, len(g), -1)[:, part] = some.reshape(2, -1, some.shape[1])
             total = np.empty_like(start)
             cpu_edges.arrive(starts, arriving, heard, start, total)
             cpu_edges.send(total, heard, source, number(damping), messages)
         return np.asarray(softmax(total, axis=1)), messages
+
+
+def both_ways(messages: np.ndarray, part: Part) -> np.ndarray:
+    """(2 P, K): the messages (2 E, K) along some edges."""
+    return messages.reshape(2, -1, messages.shape[1])[:, part].reshape(-1, messages.shape[1])
 
 
 def mixing(
@@ -103,6 +118,20 @@ def agreement(messages: np.ndarray, table: np.ndarray) -> np.ndarray:
     the first ends of P pairs, then about the second ones."""
     from_source, from_target = np.split(messages, 2)
     return np.maximum(np.einsum("ek,kl,el->e", from_source, table, from_target, optimize=True), _TINY)
+
+
+def mixings(messages: np.ndarray, tables: np.ndarray, weights: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
+    """(T, K, K): the table of each type, whose edges are in a part."""
+    typed = zip(parts, tables, strict=True)
+    return np.stack([mixing(both_ways(messages, part), table, weights[part]) for part, table in typed])
+
+
+def agreements(messages: np.ndarray, tables: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
+    """(P,): `agreement` by the table (K, K) of the part that each pair is in."""
+    found = np.empty(len(messages) // 2)
+    for part, table in zip(parts, tables, strict=True):
+        found[part] = agreement(both_ways(messages, part), table)
+    return found
 
 
 MOST_GROUPS = 16

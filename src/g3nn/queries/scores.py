@@ -10,6 +10,7 @@ import sklearn  # Its parts are imported where they are used: they take long.
 from scipy.special import expit, logit
 
 from g3nn.base.parse import encode
+from g3nn.graph.relations import Relations
 
 _CHUNK = 1 << 22
 """Numbers held at once."""
@@ -74,12 +75,14 @@ def row_products(left: np.ndarray, right: np.ndarray, pairs: np.ndarray) -> np.n
 class ObservedEdges:
     """The edges (2, E) of a graph, and which of any pairs are among them.
 
-    A pair has one code, whichever end of an undirected one comes first.
+    A pair has one code, whichever end of an undirected one comes first. relations: where given, nodes of kinds that no
+    edge joins are no pair.
     """
 
     edges: np.ndarray
     n: int
     directed: bool
+    relations: Relations | None = None
 
     def codes(self, pairs: np.ndarray) -> np.ndarray:
         return pairs[0] * self.n + pairs[1] if self.directed else encode(pairs[0], pairs[1], self.n)
@@ -93,7 +96,8 @@ class ObservedEdges:
 
     def is_free(self, pairs: np.ndarray) -> np.ndarray:
         """(P,): whether a pair is of two different nodes without an edge."""
-        return (pairs[0] != pairs[1]) & (self.find(pairs) < 0)
+        free = (pairs[0] != pairs[1]) & (self.find(pairs) < 0)
+        return free if self.relations is None else free & self.relations.fit(pairs)
 
     @cached_property
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:

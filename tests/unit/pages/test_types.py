@@ -80,6 +80,35 @@ def test_the_table_of_types(typed, page_of):
     assert "<b>with" not in page
 
 
+def test_the_table_says_how_many_edges_of_each_type_are_suspicious(typed, page_of):
+    audit = typed.audit_edges(5)
+    data = data_of(page_of(typed, audit=audit))
+    assert list(data["types"]["columns"]) == ["type", "edges", "between", "directed", "suspicious"]
+    shown = {row[0]: row[-1] for row in data["types"]["rows"]}
+    wanted = {name: 0 for name in shown}
+    for types, probability in zip(audit.edges["type"], audit.edges["probability"], strict=True):
+        for name in wanted:
+            wanted[name] += bool(probability < 0.5 and (f", {name}," in f", {types},"))
+    assert shown == wanted
+    assert sum(shown.values()) >= data["graph"]["suspects"] > 0
+    assert {name: count for name, _, count in audit.types.tolist()} == wanted
+    assert audit.types["edges"].tolist() == [
+        row[1] for name in audit.types["type"] for row in data["types"]["rows"] if row[0] == name
+    ]
+
+
+def test_an_audit_has_types_and_suggests_no_edge_between_kinds_that_none_joins(typed):
+    audit = typed.audit_edges(100)
+    assert set(audit.edges["type"]) >= {"like", "by"}
+    kinds = {tuple(sorted((KINDS[row["source"]], KINDS[row["target"]]))) for row in audit.missing}
+    assert kinds == {("film", "person"), ("film", "film")}
+    for row in audit.missing:
+        both = {KINDS[row["source"]], KINDS[row["target"]]}
+        assert row["type"] == ("like" if both == {"film"} else "")
+    assert "<caption>Types</caption>" in audit._repr_html_()
+    assert "type" in audit.to_frame()[0].columns
+
+
 def test_what_types_say(typed, page_of):
     page = page_of(typed, evidence={"by": 0.25, "like": 0.5})
     table = data_of(page)["types"]

@@ -10,6 +10,9 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 import g3nn
+from g3nn.base.errors import Problems
+from g3nn.base.parse import encode
+from g3nn.graph.relations import read_relations
 from g3nn.kernels.sparse import row_dots
 from g3nn.queries.genuine import Evidence
 
@@ -170,3 +173,89 @@ class TestWhatIsAroundPairs:
         np.testing.assert_allclose(row_dots(sp.csr_array(dense), pairs, scale), expected, atol=1e-12)
         np.testing.assert_allclose(row_dots(dense, pairs, scale), expected, atol=1e-12)
         np.testing.assert_allclose(row_dots(sp.csr_array(dense), pairs), (dense[pairs[0]] * dense[pairs[1]]).sum(1))
+
+
+class TestByType:
+    """Edges of one type join the same classes, those of another the next class; a fifth of either joins anything."""
+
+    N = 400
+
+    @classmethod
+    def drawn(cls, **how):
+        rng = np.random.default_rng(0)
+        classes = rng.integers(0, 3, cls.N)
+        x = np.concatenate([np.eye(3)[classes] + rng.normal(size=(cls.N, 3)), rng.normal(size=(cls.N, 3))], axis=1)
+        first = rng.integers(0, cls.N, 2000)
+        wanted = (classes[first] + (np.arange(2000) >= 1000)) % 3
+        second = np.array([rng.choice(np.flatnonzero(classes == one)) for one in wanted])
+        false = rng.random(2000) < 0.2
+        second[false] = rng.integers(0, cls.N, int(false.sum()))
+        edges, types = np.stack([first, second]), np.repeat(["like", "next"], 1000)
+        task = cls.task(x, edges, classes, types=types, **how)
+        codes = encode(*edges, cls.N)
+        kind = {name: np.isin(encode(*task.edges, cls.N), codes[types == name]) for name in ("like", "next")}
+        return task, np.isin(encode(*task.edges, cls.N), codes[false]), kind
+
+    @staticmethod
+    def task(x, edges, y, **how):
+        problems = Problems()
+        relations = read_relations(edges, len(y), False, problems, weights=False, **how)
+        problems.raise_if_any()
+        split = np.split(np.arange(len(y)), [len(y) // 3, len(y) // 2])
+        edges = np.unique(np.sort(relations.pairs, axis=0), axis=1)
+        return g3nn.NodeTask.build(x, edges, y, *split, relations=relations, weights=False)
+
+    def test_an_edge_is_judged_as_one_of_its_type(self):
+        task, false, types = self.drawn()
+        (one,), (typed,) = (Evidence(task, by_type=how).judge(prior(task), (0.5,)) for how in (False, True))
+        for kind in types.values():
+            before, after = (roc_auc_score(~false[kind], found.log_odds[kind]) for found in (one, typed))
+            assert after > before + 0.1
+            assert after > 0.65
+        assert np.isfinite(typed.log_odds).all()
+        assert len(typed.log_odds) == task.num_edges
+
+    def test_of_two_types_the_one_that_doubts_an_edge_counts(self):
+        task, _, types = self.drawn()
+        both = types["like"] & types["next"]
+        assert both.any()
+        place, (like, following), _ = Evidence(task, by_type=True)._stated
+        assert np.isin(np.flatnonzero(both), place[like]).all()
+        assert np.isin(np.flatnonzero(both), place[following]).all()
+        assert len(place) == task.num_edges + both.sum()
+
+    def test_pairs_by_chance_are_of_kinds_that_a_type_joins(self):
+        rng = np.random.default_rng(0)
+        kinds = np.repeat(["film", "person", "word"], [60, 30, 30])
+        edges = np.stack(
+            [np.tile(np.arange(60), 5), np.concatenate([rng.integers(60, 90, 240), np.arange(90, 120).repeat(2)])]
+        )
+        types = np.repeat(["by", "about"], [240, 60])
+        task = self.task(rng.normal(size=(120, 2)), edges, np.arange(120) % 2, types=types, kinds=kinds)
+        _, parts, chances = Evidence(task, by_type=True)._stated
+        assert len(parts) == 2
+        assert [set(kinds[pairs[1]]) for pairs in chances] == [{"word"}, {"person"}]
+        assert all(set(kinds[pairs[0]]) == {"film"} for pairs in chances)
+
+    def test_types_with_few_edges_are_one(self):
+        task, _, _ = self.drawn()
+        types = np.where(np.arange(len(task.relations.types)) < 900, np.arange(len(task.relations.types)) // 30, 30)
+        relations = replace(task.relations, types=types, names=tuple(map(str, range(31))), directed=np.zeros(31, bool))
+        many = replace(task, relations=relations)
+        place, parts, _ = Evidence(many, by_type=True)._stated
+        assert [len(part) for part in parts] == [len(place) - 900, 900]
+        (found,) = Evidence(many, by_type=True).judge(prior(task), (0.5,))
+        assert np.isfinite(found.log_odds).all()
+
+    def test_edges_of_no_type_are_judged_too(self):
+        task, _, _ = self.drawn()
+        relations = replace(task.relations, pairs=task.relations.pairs[:, 300:], types=task.relations.types[300:])
+        (found,) = Evidence(replace(task, relations=relations), by_type=True).judge(prior(task), (0.5,))
+        assert np.isfinite(found.log_odds).all()
+        assert len(found.log_odds) == task.num_edges
+
+    def test_one_type_is_no_type(self):
+        task, _, _ = self.drawn()
+        alone = replace(task, relations=None)
+        (plain,), (typed,) = (Evidence(alone, by_type=how).judge(prior(task), (0.5,)) for how in (False, True))
+        np.testing.assert_array_equal(plain.log_odds, typed.log_odds)

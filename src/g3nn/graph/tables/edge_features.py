@@ -12,6 +12,7 @@ from g3nn.base.parse import NO_EDGES, Matrix
 from g3nn.graph.features import AS_IS, COUNT, GUESS, FeatureTable, structural_features
 from g3nn.graph.outcomes.labels import quoted
 from g3nn.graph.tables.edge_table import Located
+from g3nn.graph.tables.encoders import Text
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import FeatureSchema, side_by_side
 
@@ -52,6 +53,12 @@ class EdgeFeatures:
             sides = {" out": (source, np.arange(len(source))), " in": (target, np.arange(len(target)))}
         parts = [_of_side(rows, *side, n, word) for word, side in sides.items()]
         return parts[0] if len(parts) == 1 else parts[0].beside(parts[1])
+
+    def by_column(self, found: FeatureTable) -> dict[str, Matrix]:
+        """What `encode` made of each column that is no text."""
+        made = [name.rpartition(" (")[0] for name in found.names or ()]
+        columns = ((name, how) for name, how in self.schema.columns.items() if not isinstance(how, Text))
+        return {name: found.matrix[:, np.flatnonzero(np.isin(made, how.names(name)))] for name, how in columns}
 
     def of_new(self, stated: Located | None, n: int, new: int) -> FeatureTable:
         """Features of nodes that come after the n of the fit. Their positions are unknown."""

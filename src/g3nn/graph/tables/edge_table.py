@@ -139,13 +139,10 @@ def _load_several(sources: list[tuple[str, Source]], columns: EdgeColumns, remar
             read.append(one if own else replace(one, types=of_file))
     if len(read) < len(sources):
         return None
-    first, *others = read
     is_words = any(is_text(end.type) for one in read for end in (one.source, one.target))
     kind = pa.large_string() if is_words else pa.int64()
-    same = all(
-        (one.columns.source, one.columns.target) == (first.columns.source, first.columns.target) for one in others
-    )
-    names = (first.columns.source, first.columns.target) if same else (None, None)
+    ends = {(one.columns.source, one.columns.target) for one in read}
+    names = ends.pop() if len(ends) == 1 else (None, None)
     weight = next((one.columns.weight for one in read if one.columns.weight is not None), None)
     weights = [np.ones(len(one.source)) if one.weights is None else one.weights for one in read]
     ignored = tuple(dict.fromkeys(name for one in read for name in one.columns.ignore))

@@ -82,10 +82,8 @@ class FittedTables:
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
         nodes, test = graph.nodes, graph.test.tolist()
-        ids, whole = (
-            pc.cast(nodes.ids, pa.large_string()).to_pylist(),
-            nodes.whole or pa.types.is_integer(nodes.ids.type),
-        )
+        ids = pc.cast(nodes.ids, pa.large_string()).to_pylist()
+        whole = nodes.whole or pa.types.is_integer(nodes.ids.type)
         held_out = [] if graph.test_labels is None else graph.test_labels.values.tolist()
         # Edges that counted alike in the fit will do so later.
         links = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)

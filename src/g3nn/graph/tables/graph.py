@@ -23,13 +23,13 @@ from g3nn.graph.tables.edge_features import EdgeFeatures
 from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, EdgeTable, Located, load_edges, locate
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source, no_column
-from g3nn.graph.tables.kinds import FILE, KIND, about_columns, alone, open_nodes, read_names, stem
+from g3nn.graph.tables.kinds import FILE, KIND, MOST_GUESSED, about_columns, alone, open_nodes, read_names, stem
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
 from g3nn.graph.tables.linked import ROW, with_linked
 from g3nn.graph.tables.remarks import Remarks, listed
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 from g3nn.graph.tables.times import by_time
-from g3nn.graph.tables.traps import Trap, remark_on_traps
+from g3nn.graph.tables.traps import Trap, remark_on_edges, remark_on_traps
 
 SPLIT = "split"
 
@@ -313,7 +313,7 @@ def read_tables(
     )
     edge_columns = EdgeColumns(source, target, weight, edge_type, columns.ignore)
     read, links, schema, pairs, weights, traps = None, None, None, NO_EDGES, None, tuple[Trap, ...]()
-    relations, stated, described, named = None, None, None, Edges(NO_EDGES)
+    relations, stated, described, summed, named = None, None, None, None, Edges(NO_EDGES)
     labels, val, test, never = None, None, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
@@ -356,6 +356,13 @@ def read_tables(
                 edge_columns = replace(edge_columns, weight=REPEATS)
             if stated is not None and links is not None:
                 described = EdgeFeatures.fit(links.name, stated.content, directed, links.typed, columns.nulls, remarks)
+                if described is not None and stated.content is not None:
+                    summed = described.encode(stated.content, stated.edges.pairs, read.num_nodes)
+            if labels is not None and links is not None:
+                of_edges = {} if described is None or summed is None else described.by_column(summed)
+                if relations is not None and links.columns.type is not None and len(relations.names) <= MOST_GUESSED:
+                    of_edges[links.columns.type] = relations.shares
+                traps += remark_on_edges(links.name, of_edges, labels, columns.outcome, remarks)
         # Where something is wrong, columns may not have been looked at.
         if not schema.columns and not remarks.found:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
@@ -366,8 +373,8 @@ def read_tables(
     assert read is not None
     assert schema is not None
     features = schema.encode(read.features, read.kinds)
-    if described is not None and stated is not None and stated.content is not None:
-        features = features.beside(described.encode(stated.content, stated.edges.pairs, read.num_nodes))
+    if described is not None and summed is not None:
+        features = features.beside(summed)
         if not schema.columns:
             described, features = described.with_positions(features, pairs)
     noted = tuple(remarks.notes), never, traps, relations, described

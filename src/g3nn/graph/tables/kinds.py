@@ -72,11 +72,9 @@ def read_names(
         advice = f"Fill them, say with a {role.noun} called unknown; or {leave} reads no {role.noun}s."
         refuse(place, given, f"the {role.noun} of each {role.row}", advice)
     if not sure:
-        count, done = len(pc.unique(names)), f"the {role.noun}s of the {role.row}s"
+        done = f"its {len(pc.unique(names))} texts are the {role.noun}s of the {role.row}s"
         advice = f"{leave} reads no {role.noun}s."
-        remarks.note(
-            source.name, f"a column {column!r}", f'{role.argument}="COL"', f"its {count} texts are {done}", advice
-        )
+        remarks.note(source.name, f"a column {column!r}", f'{role.argument}="COL"', done, advice)
     return np.array(names.to_pylist(), dtype=object)
 
 
@@ -144,11 +142,6 @@ def below(column: str, read: list[tuple[str, bool, pa.Table]]) -> pa.ChunkedArra
     kind = next(iter(kinds), pa.null())
     if len(kinds) > 1:
         quantities = all(is_number(one) or pa.types.is_boolean(one) for one in kinds)
-        kind = (
-            pa.large_string()
-            if not quantities
-            else pa.int64()
-            if all(map(pa.types.is_integer, kinds))
-            else pa.float64()
-        )
+        kind = pa.float64() if quantities else pa.large_string()
+        kind = pa.int64() if all(map(pa.types.is_integer, kinds)) else kind
     return pa.chunked_array([pc.cast(part, kind) for part in parts], kind)

@@ -29,10 +29,8 @@ def named_by(place: str, raw: pa.Array, nulls: tuple[str, ...]) -> tuple[np.ndar
         refuse(place, f"values of type {raw.type}", f"names of nodes, separated by {SEPARATOR}")
     cells = pc.split_pattern(pc.fill_null(texts(known(raw, nulls)), ""), SEPARATOR)
     names = pc.utf8_trim_whitespace(pc.list_flatten(cells))
-    there = pc.invert(pc.is_in(names, value_set=pa.array(nulls, pa.large_string())))
-    table = pa.table({"row": pc.list_parent_indices(cells), "name": names}).filter(
-        pc.and_(there, pc.not_equal(names, ""))
-    )
+    there = pc.invert(pc.is_in(names, value_set=pa.array(["", *nulls], pa.large_string())))
+    table = pa.table({"row": pc.list_parent_indices(cells), "name": names}).filter(there)
     table = table.group_by(["row", "name"], use_threads=False).aggregate([])
     return table["row"].to_numpy().astype(np.int64), table["name"].combine_chunks()
 
@@ -70,9 +68,8 @@ def with_linked(nodes: NodeTable, rows_kind: str) -> tuple[NodeTable, Edges]:
     k = len(new)
     old = np.full(n, rows_kind, dtype=object) if nodes.kinds is None else nodes.kinds
     names, labels, split = nodes.features.column_names, nodes.labels, nodes.split
-    wide = {
-        name: pa.chunked_array([*nodes.features[name].chunks, pa.nulls(k, nodes.features[name].type)]) for name in names
-    }
+    held = zip(names, nodes.features.columns, strict=True)
+    wide = {name: pa.chunked_array([*column.chunks, pa.nulls(k, column.type)]) for name, column in held}
     larger = replace(
         nodes,
         ids=pa.concat_arrays([ids, new]),

@@ -122,9 +122,8 @@ class FeatureSchema:
         for column, how in self.columns.items():
             if column not in absent:
                 cells = _cells(table[column].combine_chunks(), self.nulls)
-                cells = cells.filter(
-                    pa.array(~self._lacks(column, kinds, len(cells)) | cells.is_valid().to_numpy(False))
-                )
+                held = ~self._lacks(column, kinds, len(cells)) | cells.is_valid().to_numpy(False)
+                cells = cells.filter(pa.array(held))
                 with remarks.gathered():
                     check_kind(f"{name}, column {column!r}", cells, how)
                 _remark_on_values(name, column, how, cells, remarks)

@@ -4,12 +4,16 @@ are read as quantities, and kinds of nodes that never have a label."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from g3nn.base.parse import NONE, Matrix
 from g3nn.graph.outcomes import OUTCOMES, Labels, Outcome
 from g3nn.graph.tables.encoders import MOST_CATEGORIES, Category, Number, Text
+from g3nn.graph.tables.kinds import FILE
 from g3nn.graph.tables.remarks import Remarks, listed
 from g3nn.graph.tables.schema import FeatureSchema
 
@@ -66,9 +70,7 @@ def remark_on_traps(
         if labels is not None:
             worth = _worth(values, labels, OUTCOMES[nodes.columns.outcome], bool(kind))
         if worth.decides:
-            kind, found = "leak", f"it decides the label, {worth.found}"
-            advice = f"If it is not known before the label is, ignore=[{column!r}] leaves it out."
-            remarks.note(place, found, "columns that say less", "used like others", advice)
+            kind = _note_leak(nodes.name, column, worth, remarks)
         elif kind:
             advice = f"ignore=[{column!r}] leaves it out, categorical=[{column!r}] reads categories."
             found = ", ".join(filter(None, (what, worth.found)))
@@ -78,6 +80,27 @@ def remark_on_traps(
         if isinstance(how, Category) and nodes.labels is not None and nodes.kinds is None:
             never |= _never_labelled(place, how, values, nodes.labels, remarks)
     return tuple(traps), np.flatnonzero(never)
+
+
+def remark_on_edges(
+    name: str, columns: Mapping[str, Matrix], labels: Labels, outcome: str, remarks: Remarks
+) -> tuple[Trap, ...]:
+    """The columns of edges that decide the label, each as what its values are at the edges of nodes, (n, A)."""
+    traps = list[Trap]()
+    for column, values in columns.items():
+        worth = _worth(values, labels, OUTCOMES[outcome], False)
+        if worth.decides:
+            kind = _note_leak(name, column, worth, remarks)
+            traps.append(Trap(f"{column} (of edges)", kind, worth.score, worth.simplest))
+    return tuple(traps)
+
+
+def _note_leak(table: str, column: str, worth: Worth, remarks: Remarks) -> Kind:
+    place = table if column == FILE else f"{table}, column {column!r}"
+    ignored = f'edge_type="{NONE}"' if column == FILE else f"ignore=[{column!r}]"
+    advice = f"If it is not known before the label is, {ignored} leaves it out."
+    remarks.note(place, f"it decides the label, {worth.found}", "columns that say less", "used like others", advice)
+    return "leak"
 
 
 def _never_labelled(place: str, how: Category, values: np.ndarray, labels: Labels, remarks: Remarks) -> np.ndarray:
@@ -95,17 +118,18 @@ def _never_labelled(place: str, how: Category, values: np.ndarray, labels: Label
     return np.isin(values, lacking)
 
 
-def _worth(values: np.ndarray, labels: Labels, outcome: type[Outcome], asked: bool) -> Worth:
-    """How well a tree with this column alone answers for labels that it has not seen, and whether it decides the label;
-    of several tags, the one that it answers best. Nothing if it does not, unless it is asked."""
+def _worth(values: Matrix, labels: Labels, outcome: type[Outcome], asked: bool) -> Worth:
+    """How well a tree with this column (n,) or (n, A) alone answers for labels that it has not seen, and whether it
+    decides the label; of several tags, the one that it answers best. Nothing if it does not, unless it is asked."""
     from sklearn.model_selection import KFold, cross_val_score
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     tree = (DecisionTreeClassifier if outcome.pooled else DecisionTreeRegressor)(min_samples_leaf=_ROWS, random_state=0)
     found, chosen = [(0.0, 1.0)], labels.labelled[:: 1 + len(labels.labelled) // _MOST_ROWS]
-    for column in labels.values.reshape(len(values), -1).T:
+    for column in labels.values.reshape(len(labels.values), -1).T:
         nodes = chosen[~np.isnan(column[chosen])]
-        x, y = np.nan_to_num(values[nodes], nan=_MISSING)[:, None], column[nodes]
+        x, y = values[nodes].toarray() if sp.issparse(values) else values[nodes], column[nodes]
+        x = np.nan_to_num(x, nan=_MISSING).reshape(len(nodes), -1)
         if len(nodes) < _FEWEST:
             continue
         simplest = float(np.unique(y, return_counts=True)[1].max() / len(y)) if outcome.pooled else 0.0

@@ -133,3 +133,43 @@ def test_traps_are_kept_with_a_model():
         FittedTables.from_json({**content, "traps": [["x", "other", 1.0, 0.5]]})
     without = FittedTables.of(read_graph(pa.table({"y": Y, "noise": table["noise"]}))).to_json()
     assert not {"traps", "never"} & set(without)
+
+
+class TestEdges:
+    """Columns of edges that decide the label of the nodes they join, and types that do."""
+
+    @staticmethod
+    def notes(**column: Any) -> tuple[list[str], tuple[Any, ...]]:
+        rng = np.random.default_rng(1)
+        first, second = np.repeat(np.arange(N), 3), rng.integers(N, 2 * N, 3 * N)
+        edges = pa.table({"source": first, "target": second, **{name: made(first) for name, made in column.items()}})
+        nodes = pa.table({"y": [*Y, *[None] * N], "noise": rng.normal(size=2 * N)})
+        graph = read_graph(nodes, edges, label="y")
+        return [note for note in graph.notes if "decides the label" in note], graph.traps
+
+    @pytest.mark.parametrize("name", ["said", "type"])
+    def test_a_column_that_tells_the_label_of_an_end(self, name):
+        (note,), (trap,) = self.notes(**{name: lambda first: Y[first]})
+        assert note.startswith(
+            f"edges (data frame), column '{name}': it decides the label, alone it is right about 100.0%"
+        )
+        assert note.endswith(f"If it is not known before the label is, ignore=['{name}'] leaves it out.")
+        assert (trap.column, trap.kind, trap.score) == (f"{name} (of edges)", "leak", 1.0)
+
+    @pytest.mark.parametrize("name", ["said", "type"])
+    def test_what_does_not_tell_is_not_noted(self, name):
+        assert self.notes(**{name: lambda first: np.random.default_rng(2).choice(["a", "b"], len(first))}) == ([], ())
+
+    def test_an_amount(self):
+        (note,), _ = self.notes(paid=lambda first: 100.0 * CLASSES[first] + np.arange(len(first)) % 7)
+        assert "column 'paid': it decides the label" in note
+
+    def test_a_file_for_each_type(self, tmp_path):
+        nodes = pa.table({"y": Y, "noise": RNG.normal(size=N)})
+        files = {
+            name: pa.table({"source": np.flatnonzero(name == Y), "target": np.roll(np.flatnonzero(name == Y), 1)})
+            for name in ("art", "law", "tea")
+        }
+        graph = read_graph(nodes, files)
+        (note,) = [note for note in graph.notes if "decides the label" in note]
+        assert note.endswith('If it is not known before the label is, edge_type="none" leaves it out.')
