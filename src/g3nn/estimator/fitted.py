@@ -396,7 +396,10 @@ class Fitted:
         relations: Relations | None,
     ) -> NodeTask:
         """A graph to be answered, with the labels of the nodes `seen`. The first `known` nodes are those of the fit."""
-        parts = {"features": features, "edges": edges, "weights": weights, "relations": relations}
+        # What stands on edges of new nodes is in the features of both ends alone.
+        marks = self.task.marks if known else None
+        marks = None if marks is None else marks.among(edges, features.shape[0], self.task.directed)
+        parts = {"features": features, "edges": edges, "weights": weights, "relations": relations, "marks": marks}
         if self.prior is not None:
             assert self.task.beliefs is not None
             parts["beliefs"] = beliefs_about(self.prior, self.task.beliefs, features, np.arange(known))

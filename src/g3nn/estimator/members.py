@@ -261,7 +261,7 @@ class Network(Member):
         posterior = model.posterior.without_own(torch.from_numpy(new | isolated).to(device))
         if self.infers:
             inferred = infer_scores(model, posterior, inputs, new)
-        answers = posterior.log_prob(inputs, None)
+        answers = model.with_marks(posterior.log_prob(inputs, None), inputs)
         answer = self._averaged(answers, outcome)
         if self.isolated_answer == SIMILAR and isolated.any():
             answer[isolated] = self._averaged(_with_similar(answers, task, outcome), outcome)[isolated]

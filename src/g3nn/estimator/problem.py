@@ -34,6 +34,7 @@ from g3nn.estimator.panel import (
 )
 from g3nn.graph.features import FeatureTable, read_features, structural_features
 from g3nn.graph.given import Given
+from g3nn.graph.marks import Marks
 from g3nn.graph.outcomes import Labels, Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import raw_labels
 from g3nn.graph.outcomes.warps import best_warps
@@ -64,7 +65,8 @@ class FitProblem:
     since there were no others. folds: with few labels the validation nodes of the first replica, of the second, and so
     on; `val` is the first. given: validation nodes that the caller chose, on which nothing trains. repeats: whether the
     weights of edges are how often they were stated. relations: the types of edges and the kinds of nodes, if any.
-    positions: whether there are features that were made from the edges, besides others.
+    positions: whether there are features that were made from the edges, besides others. marks: what columns say about
+    edges, if any do.
     """
 
     parameters: Parameters
@@ -83,6 +85,7 @@ class FitProblem:
     given: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     relations: Relations | None = None
     positions: bool = False
+    marks: Marks | None = None
 
     @property
     def train(self) -> np.ndarray:
@@ -176,6 +179,7 @@ class FitProblem:
             outcome=self.outcome.name,
             weights=False if self.edge_weights is None else self.edge_weights,
             relations=self.relations,
+            marks=self.marks,
         )
         if self.outcome.has_scales:
             task = replace(task, warps=best_warps(task.features[task.train], task.labels[task.train]))
@@ -212,6 +216,7 @@ class FitProblem:
             val=np.searchsorted(seen, whole.val),
             unit=None if whole.unit is None else np.searchsorted(seen, whole.unit),
             relations=None if whole.relations is None else whole.relations.within(seen),
+            marks=None if whole.marks is None else whole.marks.within(seen),
         )
 
 
@@ -263,7 +268,9 @@ def read_problem(
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     how = (labels, folds[0], given.directed, seeds, weights, given.X is None, (), edges.repeats, chosen)
     described = None if given.graph is None else given.graph.edge_features
-    known = relations, described is not None and described.positions > 0
+    # Only of classes there are as many as the columns may be explained by.
+    marks = given.graph.marks if given.graph is not None and outcome.exclusive else None
+    known = relations, described is not None and described.positions > 0, marks
     problem = FitProblem(parameters, features, edges.pairs, edges.weights, outcome, *how, *known)
     if problem.divisible and len(folds) > 1:
         return replace(problem, folds=folds)

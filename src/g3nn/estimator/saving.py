@@ -26,6 +26,7 @@ from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Answers, Member, Network, Parameters, Propagation, Tabular, with_belief_columns
 from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
 from g3nn.graph.calibrate import Scaling
+from g3nn.graph.marks import Marks
 from g3nn.graph.outcomes import OUTCOMES, RealOptions, ValueOptions, Warp
 from g3nn.graph.outcomes.labels import name_array
 from g3nn.graph.relations import Relations
@@ -178,7 +179,7 @@ def _checksum(path: Path) -> str:
 
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, PathColumns, Paths, Trees, *OUTCOMES.own.values())
 _ESTIMATOR = (Answers, Calibration, EdgeTrust, Form, JudgedLabels, PanelEntry, SavedPrior)
-_OTHERS = (ModelSpec, Objective, RealOptions, Relations, Scaling, ValueOptions, Warp)
+_OTHERS = (Marks, ModelSpec, Objective, RealOptions, Relations, Scaling, ValueOptions, Warp)
 _SAVED_AS: dict[type, str] = {FeatureTransform: "View"}
 """Classes that have another name in the files."""
 _KINDS: dict[str, Callable[..., Any]] = {
@@ -194,12 +195,12 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
 _LATER = (
-    *("warps", "scored", "filled", "repeats", "unit", "whole", "held_back", "relations"),
+    *("warps", "scored", "filled", "repeats", "unit", "whole", "held_back", "relations", "marks"),
     *(_APART := ("neighbourhood", "unused")),
 )
 """Scales, the classes of conformal scores, which features were missing, whether repeats of edges are weights, the nodes
 whose labels set the unit, what was learned from all labels, and nodes that were answered by a part of it; types of
-edges, and of a member what it reads of a neighbourhood and which types it leaves out."""
+edges and their columns, and of a member what it reads of a neighbourhood and which types it leaves out."""
 _NOT_SAVED = ("problem", "trials", "updated")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
 _SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out", *_APART))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
 from g3nn.base.parse import Matrix, feature_matrix, node_indices, read_weighted_edges, relative_weights, to_numpy
+from g3nn.graph.marks import Marks
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 from g3nn.graph.outcomes.warps import Warp
 from g3nn.graph.relations import Relations
@@ -36,6 +37,7 @@ class NodeTask:
     warps:    the scale of each column of real values; none: the values as they are.
     unit:     the nodes whose labels set the unit of numbers; None: `train`.
     relations: the types of the edges and the kinds of the nodes; None: all are alike.
+    marks:    what columns say about edges; None: nothing.
     """
 
     features: Matrix
@@ -54,6 +56,7 @@ class NodeTask:
     warps: tuple[Warp, ...] = ()
     unit: np.ndarray | None = None
     relations: Relations | None = None
+    marks: Marks | None = None
 
     def __post_init__(self) -> None:
         """Weights must match the edges, and beliefs the nodes, after every change too."""
@@ -129,6 +132,7 @@ class NodeTask:
         beliefs: object = None,
         warps: tuple[Warp, ...] = (),
         relations: Relations | None = None,
+        marks: Marks | None = None,
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E)
         or (E, 2), a list of tuples, a scipy adjacency matrix, a networkx or igraph graph or a data frame.
@@ -143,6 +147,7 @@ class NodeTask:
         beliefs: (n, width), for the prior `given`; log-probabilities of classes, log-odds of tags, and for numbers the
         means and then the logarithms of the variances, of counts those of their log-rates.
         warps: the scales on which real values are normal, one for each column.
+        marks: `Marks.of(pairs, values)`; rows that are no edge of the graph are left out.
 
         Raises one `InputError` that lists every problem.
         """
@@ -158,10 +163,13 @@ class NodeTask:
         kind = OUTCOMES.get(outcome, Classes)
         y, K = kind.task_labels(labels, n, num_classes, split, problems)
         answers = None if beliefs is None else _checked_beliefs(beliefs, (n, K * kind.numbers_per_column), problems)
+        if marks is not None and marks.pairs.size and not 0 <= marks.pairs.min() <= marks.pairs.max() < n:
+            problems.add("marks", "pairs with nodes outside the graph", f"node numbers 0..{n - 1}")
         problems.raise_if_any()
+        marks = None if marks is None else marks.among(pairs, n, directed)
         none = np.zeros(0, dtype=np.int64)
         train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
-        how = (directed, name, setting, outcome, relative_weights(totals), answers, warps, None, relations)
+        how = (directed, name, setting, outcome, relative_weights(totals), answers, warps, None, relations, marks)
         return cls(matrix, pairs, y, train, val, test, K, *how)
 
     @classmethod
@@ -203,7 +211,9 @@ class NodeTask:
         elif weights is None and self.weights is not None:
             refuse("weights", "none", "one for each of the other edges of a graph with weights")
         relations = None if self.relations is None else self.relations.among(edges, self.directed)
-        return replace(self, edges=edges, weights=weights, setting=setting or self.setting, relations=relations)
+        marks = None if self.marks is None else self.marks.among(edges, self.num_nodes, self.directed)
+        changed: dict[str, Any] = {"edges": edges, "weights": weights, "relations": relations, "marks": marks}
+        return replace(self, **changed, setting=setting or self.setting)
 
     @property
     def apart(self) -> Relations | None:
@@ -221,7 +231,8 @@ class NodeTask:
             return self
         left = self.relations.without(names)
         task = self.with_edges(left.join(self.edges, self.directed))
-        return replace(task, relations=None if left.alike and not left.directed.any() else left)
+        marks = None if task.marks is None else task.marks.without(names)
+        return replace(task, relations=None if left.alike and not left.directed.any() else left, marks=marks)
 
     def among(self, nodes: np.ndarray) -> NodeTask:
         """The same task for some nodes, sorted, without their edges."""
@@ -230,7 +241,7 @@ class NodeTask:
         beliefs = None if self.beliefs is None else self.beliefs[nodes]
         none = self.with_edges(np.zeros(self.num_edges, dtype=bool))
         alone = replace(none, features=self.features[nodes], labels=self.labels[nodes], beliefs=beliefs)
-        return replace(alone, train=train, val=val, test=test, relations=None, unit=None)
+        return replace(alone, train=train, val=val, test=test, relations=None, unit=None, marks=None)
 
     def without_test(self) -> NodeTask:
         """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""

@@ -53,12 +53,14 @@ class GenerativeModel(nn.Module):
         prior: LabelPrior | None = None,
         isolated_answer: str = POSTERIOR,
         channels: Sequence[Channel] = (),
+        marked: bool = False,
     ) -> None:
         super().__init__()
         self.posterior = posterior
         self.likelihood = likelihood
         self.prior = prior
         self.isolated_answer = isolated_answer
+        self.marked = marked
         self.label_channel = next((one for one in channels if isinstance(one, LabelChannel)), None)
         self.edge_channel = next((one for one in channels if isinstance(one, EdgeChannel)), None)
 
@@ -70,6 +72,10 @@ class GenerativeModel(nn.Module):
         """The distribution of observed labels. members: how many replicas in a row are averaged."""
         return outcome if self.label_channel is None else self.label_channel.averaged(members)
 
+    def with_marks(self, answer: Tensor, inputs: Inputs) -> Tensor:
+        """An answer of the posterior, with what columns say about edges, if the model explains these."""
+        return answer if not self.marked or inputs.marks is None else inputs.marks.heard(answer)
+
     def predict_log_prob(self, inputs: Inputs) -> Tensor:
         """(R, n, width): the answer in the form of the outcome. q(Y | X, G), or p(Y | X) on a graph without any edge.
 
@@ -80,7 +86,7 @@ class GenerativeModel(nn.Module):
             return self.posterior.log_prob(inputs.heard, None)
         if inputs.task.num_edges == 0:
             return self.prior.log_prob(inputs, None)
-        answer = self.posterior.log_prob(inputs.heard, None)
+        answer = self.with_marks(self.posterior.log_prob(inputs.heard, None), inputs)
         if self.isolated_answer == POSTERIOR:
             return answer
         isolated = self.prior.log_prob(inputs, None)
@@ -226,7 +232,8 @@ class ModelSpec:
             for component in self.channel_components()
         ]
         isolated_answer = pick(options, ModelOptions).isolated_answer
-        return GenerativeModel(**parts, isolated_answer=isolated_answer, channels=channels)
+        marked = sizes.marked and self.likelihood is not None
+        return GenerativeModel(**parts, isolated_answer=isolated_answer, channels=channels, marked=marked)
 
 
 def listed_channels(channels: Channels) -> tuple[str | type[Channel], ...]:

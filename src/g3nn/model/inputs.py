@@ -24,6 +24,7 @@ from g3nn.kernels.sparse import (
     neighbour_rows,
     normalised_adjacency,
 )
+from g3nn.model.marks import EdgeMarks
 from g3nn.model.replicas import Noise, optional_draw
 
 Made = TypeVar("Made")
@@ -171,6 +172,11 @@ class Inputs:
     def edge_weight(self) -> Tensor | None:
         """(E,): as how many edges each one counts; None if all are alike."""
         return _tensor(self.graph.weights, self.device, self.dtype)
+
+    @cached_property
+    def marks(self) -> EdgeMarks | None:
+        """What columns say about edges; None: nothing."""
+        return None if self.task.marks is None else EdgeMarks.of(self.task.marks, self.device, self.dtype)
 
     @property
     def labels(self) -> Tensor:

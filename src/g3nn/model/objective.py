@@ -139,7 +139,7 @@ class Objective:
 
     def terms(self, model: GenerativeModel, inputs: Inputs, source: DrawsPairs, noise: Noise) -> Terms:
         """Every term of the loss, for each replica."""
-        log_qs = [model.posterior.log_prob(inputs.heard, noise) for _ in range(self.samples)]
+        log_qs = [model.with_marks(model.posterior.log_prob(inputs.heard, noise), inputs) for _ in range(self.samples)]
         zero = log_qs[0].new_zeros(log_qs[0].shape[0])
         terms = dict.fromkeys(TERM_NAMES, zero)
         own = [model.posterior.own_loss(log_q, inputs, noise) for log_q in log_qs]
@@ -172,6 +172,9 @@ class Objective:
         beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
         parts = of_types(model.likelihood, source, inputs, self.reduction == "mean")
         terms = {"graph": _mean([self._graph(model, parts, labels, noise) for labels in beliefs])}
+        if model.marked and inputs.marks is not None:
+            explained = _mean([inputs.marks.expected_log_prob(labels) for labels in beliefs])
+            terms["graph"] = terms["graph"] - explained / (inputs.marks.rows if self.reduction == "mean" else 1)
         terms |= NodeSums(*_mean([sums for sums, _ in samples]).unbind(1))._asdict()
         if (targets := inputs.targets).weight is not None:
             supervised = [self._over_labels(emission.supervised(log_q, targets), inputs) for log_q in log_qs]

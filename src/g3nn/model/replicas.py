@@ -35,7 +35,7 @@ class Sizes:
     """What a component must know about the task: d features, K classes (or T numbers), whether edges are directed.
 
     kind: the outcome, by default classes. nodes: n, for posteriors with parameters for each node. types: by type of
-    edges, if there are several, whether they are directed.
+    edges, if there are several, whether they are directed. marked: whether columns say something about edges.
     """
 
     features: int
@@ -44,14 +44,16 @@ class Sizes:
     kind: Outcome | None = None
     nodes: int = 0
     types: tuple[tuple[str, bool], ...] = ()
+    marked: bool = False
 
     @classmethod
     def of(cls, task: NodeTask, options: Mapping[str, object] | None = None) -> Sizes:
         """The sizes of a task; `options` may contain those of its outcome."""
-        batched = options is not None and bool(options.get("batch"))  # There edges are drawn whatever their type.
+        batched = options is not None and bool(options.get("batch"))  # There edges are drawn whatever they hold.
         types = () if task.relations is None or batched else task.relations.directions
         outcome = task.outcome_model(options)
-        return cls(task.num_features, task.num_classes, task.directed, outcome, task.num_nodes, types)
+        marked = task.marks is not None and not batched and outcome.exclusive
+        return cls(task.num_features, task.num_classes, task.directed, outcome, task.num_nodes, types, marked)
 
     @property
     def outcome(self) -> Outcome:

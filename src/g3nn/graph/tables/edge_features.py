@@ -10,9 +10,11 @@ import scipy.sparse as sp
 
 from g3nn.base.parse import NO_EDGES, Matrix
 from g3nn.graph.features import AS_IS, COUNT, GUESS, FeatureTable, structural_features
+from g3nn.graph.marks import Marks
 from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.relations import BETWEEN, Relations
 from g3nn.graph.tables.edge_table import Located
-from g3nn.graph.tables.encoders import Text
+from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import FeatureSchema, side_by_side
 
@@ -59,6 +61,24 @@ class EdgeFeatures:
         made = [name.rpartition(" (")[0] for name in found.names or ()]
         columns = ((name, how) for name, how in self.schema.columns.items() if not isinstance(how, Text))
         return {name: found.matrix[:, np.flatnonzero(np.isin(made, how.names(name)))] for name, how in columns}
+
+    def marks(self, stated: Located, relations: Relations | None) -> Marks | None:
+        """What columns that are no text say about each row of the edges."""
+        used = {name: how for name, how in self.schema.columns.items() if not isinstance(how, Text)}
+        if stated.content is None or not used:
+            return None
+        values = np.stack([self.schema.values(stated.content, name).astype(np.float64) for name in used], axis=1)
+        sizes = np.array([len(how.categories) + 1 if isinstance(how, Category) else 0 for how in used.values()])
+        values[(sizes > 0) & (values < 0)] = np.nan
+        pairs, types = stated.edges.pairs, stated.edges.types
+        if relations is None:
+            return Marks.of(pairs, values, sizes.tolist(), types, self.directed)
+        directed = {name for name, way in relations.directions if way}
+        if types is None:
+            source, target = np.array(relations.kind_names)[relations.kinds[pairs]]
+            types = np.char.add(np.char.add(source, BETWEEN), target)
+            directed |= set(types[source != target].tolist())
+        return Marks.of(pairs, values, sizes.tolist(), types, directed)
 
     def of_new(self, stated: Located | None, n: int, new: int) -> FeatureTable:
         """Features of nodes that come after the n of the fit. Their positions are unknown."""

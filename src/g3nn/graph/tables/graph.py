@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from g3nn.base.errors import DataError, InputError, Problems, counted, refuse
 from g3nn.base.parse import NO_EDGES, Edges
 from g3nn.graph.features import FeatureTable
+from g3nn.graph.marks import Marks
 from g3nn.graph.outcomes import OUTCOMES, Labels
 from g3nn.graph.relations import EDGE, Relations, read_relations
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
@@ -189,7 +190,7 @@ class TableGraph:
     notes:    what was unusual about the tables and what was done about it.
     never:    nodes of kinds that never have a label. traps: columns that are seldom meant as they are read.
     relations: the types of the edges and the kinds of the nodes; None: all are alike. edge_features: how columns of the
-    edges became features; None: there are none.
+    edges became features; None: there are none. marks: what these columns say about each row of the edges.
     """
 
     nodes: NodeTable
@@ -207,6 +208,7 @@ class TableGraph:
     traps: tuple[Trap, ...] = ()
     relations: Relations | None = None
     edge_features: EdgeFeatures | None = None
+    marks: Marks | None = None
 
     @property
     def outcome(self) -> str:
@@ -373,11 +375,13 @@ def read_tables(
     assert read is not None
     assert schema is not None
     features = schema.encode(read.features, read.kinds)
-    if described is not None and summed is not None:
+    marks = None
+    if described is not None and stated is not None and summed is not None:
+        marks = described.marks(stated, relations)
         features = features.beside(summed)
         if not schema.columns:
             described, features = described.with_positions(features, pairs)
-    noted = tuple(remarks.notes), never, traps, relations, described
+    noted = tuple(remarks.notes), never, traps, relations, described, marks
     return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, *noted)
 
 
