@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import NONE, Edges, Matrix, read_edges, read_weighted_edges, stated_edges, two_by_two
+from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges, stated_edges, two_by_two
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import Answers, beliefs_about, surroundings_of
 from g3nn.estimator.panel import PanelEntry, Trial, judges
@@ -274,7 +274,7 @@ class Fitted:
             types, kinds = (None if isinstance(given, str) else given for given in (types, kinds))
             kinds = asked.kinds if kinds is None else kinds
         else:
-            features, kinds = self._read(nodes.X, problems), None if kinds == NONE else kinds
+            features, kinds = self._read(nodes.X, problems), None if isinstance(kinds, str) else kinds
         n = features.num_nodes
         stated = stated_edges(edges, n, problems, nodes.weights, types)
         pairs, weights, *_ = self._merged(stated, n, problems)

@@ -311,3 +311,14 @@ def test_only_a_search_leaves_types_out(graph, few_models, monkeypatch, options,
     monkeypatch.setattr(problem, "types_by_chance", lambda task: calls.append(task) or ())
     G3NNClassifier(**OPTIONS | options).fit(X, y, pairs, **given)
     assert len(calls) == asked
+
+
+def test_kinds_in_an_array_of_names_are_asked_about_as_those_in_a_list(graph, fitted):
+    X, _, pairs, given, _ = graph
+    types, kinds = (np.array(values) for values in given.values())
+    expected = fitted.predict_proba(Nodes(X, pairs, **given))
+    np.testing.assert_array_equal(fitted.predict_proba(Nodes(X, pairs, edge_types=types, node_kinds=kinds)), expected)
+    with pytest.raises(InputError, match="node_kinds: got 'book'; expected those of the fit: paper, person"):
+        fitted.predict(Nodes(X, pairs, edge_types=types, node_kinds=np.where(kinds == "paper", "book", kinds)))
+    with pytest.raises(InputError, match="edge_types: got 'of'; expected those of the fit: by, edited by"):
+        fitted.predict(Nodes(X, pairs, edge_types=np.where(types == "by", "of", types), node_kinds=kinds))
