@@ -2,9 +2,9 @@
 
     python benchmarks/marks.py --model blsm-gcn --seeds 4 --out results/marks.jsonl
 
-Each graph has 400 nodes, 3 classes with 5 labels each, and an amount on every edge: log-normal, with a mean that depends
-on the pair of classes (`depends`) or on nothing (`noise`). Its mean, least and largest value at a node are features in any
-case. Two replicas are trained with and without the amounts as a factor of the model.
+Each graph has 400 nodes, 3 classes with 5 labels each, and an amount on every edge: log-normal, its mean depends
+on the pair of classes (`depends`) or on nothing (`noise`). Its mean, least and largest value at a node are features in
+any case. Two replicas are trained with and without the amounts as a factor of the model.
 """
 
 from __future__ import annotations
