@@ -33,7 +33,7 @@ def test_it_begins_where_the_fit_is(graph, fitted, curve):
 def test_it_is_measured_on_some_labels_and_judged_by_all_others(graph, curve):
     known = curve.known
     assert [one.labels for one in curve.trained] == [round(share * known) for share in (0.25, 0.5, 0.75)]
-    assert curve.labels.tolist() == sorted({*(one.labels for one in curve.trained), known, known + 10, 2 * known, 4 * known})
+    assert curve.labels.tolist() == [6, 12, 18, known, known + 10, 2 * known, 4 * known]
     assert curve.labels[curve.measured].tolist() == [one.labels for one in curve.trained]
     for one in curve.trained:
         assert len(graph.val) + known - one.labels <= one.judged <= len(graph.val) + known
@@ -102,6 +102,12 @@ def test_an_interrupt_leaves_the_fit_as_it_was(graph, quick, monkeypatch):
     assert clf.learning_curve_ is None
     np.testing.assert_array_equal(clf.predict_proba(), before)
     assert clf.learning_curve().measured.any()
+
+
+def test_the_page_says_it_once_it_was_asked(fitted, curve, tmp_path):
+    fitted.report(tmp_path / "after.html")
+    words = str(curve.gain())
+    assert f"T{words[1:]}; in brackets" in (tmp_path / "after.html").read_text(encoding="utf-8")
 
 
 def test_a_loaded_model_says_what_to_do(fitted, tmp_path):
