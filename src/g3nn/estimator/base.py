@@ -38,6 +38,7 @@ from g3nn.queries import (
     EdgeType,
     GraphAudit,
     LabelSuggestion,
+    LearningCurve,
     SampledGraph,
     Suggestion,
     check_graph,
@@ -242,6 +243,7 @@ class GraphEstimator(Shown):
         self.history_ = networks[0].history if networks else np.zeros((0, len(self.history_names_), 1))
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
+        self.learning_curve_: LearningCurve | None = None
         self._likeness: Likeness | None = None
         if audit is not None:
             self.graph_audit_ = GraphAudit.from_state(*fitted.groups(), audit)

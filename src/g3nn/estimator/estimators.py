@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from g3nn.base.errors import DataError, G3NNError, Problems
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.base import GraphEstimator
+from g3nn.estimator.curve import learning_curve
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Parameters
 from g3nn.estimator.problem import check_share
@@ -25,6 +26,9 @@ from g3nn.graph.outcomes.classes import is_unknown
 from g3nn.graph.outcomes.labels import flat_values, is_missing, quoted, table_values
 from g3nn.graph.rare import ASKED, Threshold
 from g3nn.model.generative import REGISTRIES
+from g3nn.queries import LearningCurve
+from g3nn.queries.learning_curve import numbers_of_labels
+from g3nn.training.progress import course
 
 
 def share_of_classes(answers: np.ndarray, y: object, classes: np.ndarray, weight: npt.ArrayLike | None) -> float:
@@ -237,6 +241,26 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         problems.raise_if_any()
         ((name, share),) = asked.items()
         return self.fitted_.threshold(names.index(label), name, float(share))
+
+    def learning_curve(self, labels: object = None) -> LearningCurve:
+        """How accurate answers may be expected to be with fewer and with more labels, and what ten more would give.
+
+            curve = clf.learning_curve()
+            print(curve.gain(10))  # ten more labels would probably give +2 points of accuracy (0 to +4)
+
+        labels: numbers of labels to ask about, by default some fewer than the fit had, as many, ten more, and two and
+        four times as many. When it is first asked, the network with the most weight is trained on some of the labels,
+        nine times in all. A page that `report` writes afterwards has the sentence. A model that was loaded has no
+        problem to train on; tags and numbers have no such curve.
+        """
+        check_is_fitted(self)
+        problems, asked = Problems(), None if labels is None else numbers_of_labels(labels)
+        self._check_classes("learning_curve", problems)
+        problems.raise_if_any()
+        if self.learning_curve_ is None:
+            with course(self.verbose) as progress:
+                self.learning_curve_ = learning_curve(self.fitted_, self.device, progress)
+        return self.learning_curve_ if asked is None else self.learning_curve_.at(asked)
 
     def _check_classes(self, method: str, problems: Problems) -> None:
         if hasattr(self, "fitted_") and self._of_tags:

@@ -213,6 +213,14 @@ class Fitted:
             return f"{train + val:,} labels, {val:,} of them to validate on by turns"
         return f"{train:,} labels to train on, {val:,} to validate on"
 
+    @property
+    def few(self) -> bool:
+        """Whether models were mixed without a search, since labels were few: those that judged it were trained on in
+        the end."""
+        judged = math.isfinite(self.val_score) and not len(self.task.val)
+        networks = self.answerer.networks
+        return judged and bool(networks) and not any(one.stops_early for one in networks)
+
     def check_validation(self, problems: Problems) -> None:
         """Record why validation nodes cannot judge the model."""
         if self.refitted or not len(self.task.val):

@@ -7,6 +7,7 @@ from g3nn.queries.audit_tables import LABEL_ROW, AuditTables, probably_wrong
 from g3nn.queries.choosing import EdgeSuggestion, LabelSuggestion, Suggestion, choose, doubtful_edges, first_nodes
 from g3nn.queries.edge_types import EdgeType, edge_types
 from g3nn.queries.graph_audit import GraphAudit, check_graph
+from g3nn.queries.learning_curve import Gain, LearningCurve
 from g3nn.queries.strategies import STRATEGIES, Scores, Situation
 from g3nn.queries.survey import SampledGraph
 
@@ -16,8 +17,10 @@ __all__ = [
     "AuditTables",
     "EdgeSuggestion",
     "EdgeType",
+    "Gain",
     "GraphAudit",
     "LabelSuggestion",
+    "LearningCurve",
     "SampledGraph",
     "Scores",
     "Situation",

@@ -98,6 +98,16 @@ class TestNoSearch:
         mixed.save(tmp_path / "model")
         np.testing.assert_allclose(load_model(tmp_path / "model").predict_proba(), mixed.predict_proba(), atol=1e-6)
 
+    def test_the_page_says_that_its_figures_are_estimates(self, mixed, tmp_path):
+        mixed.save(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
+        assert loaded.fitted_.few
+        loaded.report(tmp_path / "page.html")
+        text = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "Few labels: these figures are estimates" in text
+        assert f"{mixed.fitted_.val_score:.3f}" in text
+        assert "too few labels to hold any back" not in text
+
     def test_enough_labels_are_searched_with(self, graph, monkeypatch):
         class SearchedError(Exception):
             pass
