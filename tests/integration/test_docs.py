@@ -70,6 +70,8 @@ ONLY_PARSED = {
     "g3nn bench run label-noise": "trains for hours, and needs files that nobody can download",
     "g3nn bench table label-noise": "needs the records of that run",
     "g3nn bench report label-noise": "needs the records of that run",
+    "g3nn bench run scarce": "trains for hours, and needs files that nobody can download",
+    "g3nn bench table scarce": "needs the records of that run",
 }
 """Commands whose options are checked but which do not run, and why."""
 

@@ -54,7 +54,7 @@ class FitOptions(options.TableOptions):
         "are fractions or many different whole numbers, else classes.",
     )
     model: str = option("auto", "auto (try a panel of models), or a name such as sbm-gcn.")
-    objective: str = option("auto", "auto, elbo, released or laplacian.")
+    objective: str = option("auto", "auto, elbo, released or laplacian; none tries no joint models.")
     prior: str = option(
         "auto",
         "What learns labels from features alone: auto (a network), trees (boosted trees of scikit-learn), or "

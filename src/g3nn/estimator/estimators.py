@@ -91,7 +91,8 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     0 and 1 for each of T tags, of which a node may have any number; NaN or None where unknown.
 
     model:        "auto", a name such as "sbm-gcn" or "gcn" (`g3nn.available()` lists them), or a `ModelSpec`.
-    objective:    "auto" ("elbo", unless the panel chooses), "elbo", "released", "laplacian" or an `Objective`.
+    objective:    "auto" ("elbo", unless the panel chooses), "elbo", "released", "laplacian" or an `Objective`. With
+                  model="auto" also "none": of each joint model only its network is tried.
     prior:        the label prior p(y | x) of the joint models: "auto" (a perceptron), the name of another one, or a
                   classifier of scikit-learn such as HistGradientBoostingClassifier(). It is learned from the features
                   before anything else, cross-fitted, and never sees the label of a validation node. With model="auto"

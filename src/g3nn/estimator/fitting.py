@@ -22,6 +22,7 @@ from g3nn.estimator.panel import (
     Candidate,
     Trial,
     judges,
+    networks_alone,
     prior_weights,
     using_beliefs,
     with_believers,
@@ -76,7 +77,9 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
         judged, search = (None, search) if len(few) == 1 else _with_judged_labels(problem, search)
         few = few if search.corrected is None else ()
         search = _without_choice(search, problem.parameters["effort"]) if few else search
-        trials = _trials(problem, few or problem.candidates, search, known)
+        tried = few or problem.candidates
+        tried = tried if problem.joint else networks_alone(tried, problem.outcome)
+        trials = _trials(problem, tried, search, known)
         if progress.interrupted:
             notes.append("the fit was interrupted: the best of the models that were trained until then answers")
         search, answerer, judgement = _chosen(problem, trials, search)
@@ -278,7 +281,7 @@ def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabe
     automatic = parameters["model"] == "auto" and parameters["budget"] is None and can_judge(task)
     if not asked or (asked == "auto" and not automatic):
         return None, search
-    plans = judges(task, parameters["effort"] == "quick", search.seeds[0], search.device)
+    plans = judges(task, parameters["effort"] == "quick", search.seeds[0], search.device, problem.joint)
     search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(plans))
     seen = search.seen(next(iter(search.views)), around="" if task.relations is None else PATHS)
     nodes, weights = np.arange(task.num_nodes), search.weights

@@ -27,6 +27,7 @@ from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import ModelSpec, registered_options
+from g3nn.model.likelihoods import LIKELIHOODS
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
 from g3nn.model.priors import PRIORS, LabelPrior
@@ -258,6 +259,10 @@ _JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
 """Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
 _ENOUGH_LABELS, _FEW_LABELS = 20, 10
 """Of each class, with which all terms of a joint model count alike; and below which classes are kept from vanishing."""
+NONE = "none"
+"""The objective of a panel without joint models."""
+_OF_JOINT_MODELS = {"eta", "graph_weight", "kl_weight", "entropy_weight", "warm_up"}
+"""Options of an objective that a network alone has no use for."""
 _PAIRED_CLASSES = 12
 """Up to this number of classes the panel has models that look at all pairs of classes. On 1,000 nodes and 3,000 edges
 an epoch of blsm-gcn takes 5 times as long as one of sbm-gcn with 7 classes, 23 times with 32, and 146 times with
@@ -347,8 +352,8 @@ def candidates(
         everyone = tuple(
             replace(one, objective=objective) for one in everyone if one.objective == objective or "-" not in one.name
         )
-    elif not automatic:
-        problems.name("objective", objective, ("auto", *OBJECTIVES))
+    elif not automatic and objective != NONE:
+        problems.name("objective", objective, ("auto", NONE, *OBJECTIVES))
     declared = [one.declared(outcome) for one in everyone]
     names = set().union(*declared)
     for name in sorted(given.keys() - names):
@@ -414,15 +419,29 @@ def simple_candidates(
     return tuple(sorted(found, key=lambda one: (not one.asked, one.name.startswith("trees"))))
 
 
-def judges(task: NodeTask, quick: bool, seed: int, device: str) -> list[Plan]:
-    """Plans of those models of the panel that judge labels; where edges have types, of one that reads their paths."""
+def networks_alone(tried: Sequence[Candidate], outcome: type[Outcome]) -> tuple[Candidate, ...]:
+    """The candidates, with the network in the place of each joint model, and the same options; each once."""
+    found: dict[str, Candidate] = {}
+    for one in tried:
+        if one.is_network and one.name.partition("-")[0] in LIKELIHOODS:
+            alone = replace(one, model=one.name.partition("-")[2], objective="elbo")
+            known = alone.declared(outcome) - _OF_JOINT_MODELS
+            one = replace(alone, options={name: value for name, value in one.options.items() if name in known})
+        found.setdefault(one.key, one)
+    return tuple(found.values())
+
+
+def judges(task: NodeTask, quick: bool, seed: int, device: str, joint: bool = True) -> list[Plan]:
+    """Plans of those models of the panel that judge labels; where edges have types, of one that reads their paths.
+    joint: whether joint models do."""
     if task.relations is not None:
         return [Candidate("mlp", "elbo", _WIDE).plan({}, (seed,), device)]
     balance = task.num_edges / max(task.num_nodes - len(task.train), 1)
     listed = {
         one[0]: Candidate(*one) for one in reversed(panel_of(task.kind, task.num_classes, balance, len(task.train)))
     }
-    found = [listed[name].plan({}, (seed,), device) for name in _JUDGES if name in listed]
+    names = [name for name in _JUDGES if name in listed and (joint or "-" not in name)]
+    found = [listed[name].plan({}, (seed,), device) for name in names]
     return found[:2] if quick else found[:4]
 
 

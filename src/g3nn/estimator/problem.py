@@ -21,6 +21,7 @@ from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import (
     GIVEN,
+    NONE,
     Candidate,
     asked_prior,
     candidates,
@@ -95,6 +96,11 @@ class FitProblem:
     def prior(self) -> BaseEstimator | None:
         """The estimator of scikit-learn that learns p(y | x), if there is one."""
         return feature_model(self.parameters["prior"])
+
+    @property
+    def joint(self) -> bool:
+        """Whether joint models are tried; otherwise their networks alone are."""
+        return bool(self.parameters["objective"] != NONE)
 
     @property
     def divisible(self) -> bool:

@@ -184,11 +184,16 @@ def _mark(cell: CellResult, cells: Sequence[CellResult], suite: Suite) -> None:
     }
     cell.best_in = tuple(objective for objective, mean in best.items() if sample.mean >= mean - TOLERANCE)
     cell.bold = cell.objective in cell.best_in
-    ours = [other.val_loss for other in beside if other.ours and other.val_loss is not None]
-    if suite.selects and cell.ours and cell.val_loss is not None and cell.val_loss <= min(ours):
+    ours = [_order(other) for other in beside if other.ours and other.mean is not None]
+    if suite.selects and cell.ours and _order(cell) <= min(ours):
         peers = {other.label: other.sample for other in beside if not other.ours and not other.quoted}
         cell.selected = True
         cell.peers = {peer: None if other is None else t_test(sample, other) for peer, other in peers.items()}
+
+
+def _order(cell: CellResult) -> float:
+    """By which one of our models is selected; where nothing validates there is only one to select."""
+    return math.inf if cell.val_loss is None else cell.val_loss
 
 
 def _in_contest(cell: CellResult, table: str, objective: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 from g3nn.base.errors import DeviceMemoryError, Problems, TrainingError, refuse
 from g3nn.base.processes import WorkerPool
 from g3nn.base.threads import cores
-from g3nn.graph.datasets import NOISE, load, seeded
+from g3nn.graph.datasets import DRAWN, load, seeded
 from g3nn.graph.task import NodeTask
 from g3nn.studies.job import Job, run_job
 from g3nn.studies.records import Environment, Record
@@ -86,9 +86,9 @@ class Executor(ABC):
 @cache
 def task_of(dataset: str, setting: str, seed: int = 0) -> NodeTask:
     """Loaded once in each process. seed: of the noise or the split, 0 if they depend on none."""
-    if setting in NOISE:
+    if setting in DRAWN:
         sound = task_of(dataset, "standard", seed if seeded(dataset, "standard") else 0)
-        return NOISE[setting](sound, seed=seed).task
+        return DRAWN[setting](sound, seed=seed).task
     return load(dataset, setting, seed)
 
 

@@ -16,7 +16,7 @@ from g3nn.base.errors import TrainingError
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator import G3NNClassifier
 from g3nn.graph.calibrate import BINS, negative_log_likelihood
-from g3nn.graph.datasets import EDGE_NOISE, LABEL_NOISE, load_noisy
+from g3nn.graph.datasets import EDGE_NOISE, LABEL_NOISE, SCARCE, load_noisy
 from g3nn.graph.datasets.graphs import METATTACK
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import cosine_similarity, is_identity
@@ -38,6 +38,8 @@ LABELS_AUC = "labels AUC"
 """How well the probability that a label is wrong separates wrong labels from the others; none without wrong ones."""
 LABELS_EXPECTED = "labels expected"
 """The expected share of wrong labels, the mean of these probabilities."""
+COVERAGE, ALPHA = "coverage", 0.1
+"""The share of test nodes whose class is in its set of classes, which should be 90 %."""
 
 
 def single_record(point: Point, stage: str, seed: int, split: str, device: str, task: NodeTask) -> Record:
@@ -46,7 +48,7 @@ def single_record(point: Point, stage: str, seed: int, split: str, device: str, 
     trained = (_estimator if point.model == ESTIMATOR else _cleaned)(point, seed, device, task)
     answers, status, epochs, best_epoch, figures = trained
     seconds, trial = time.perf_counter() - start, stage == "trial"
-    right = answers.argmax(1) == task.labels
+    right, validated = answers.argmax(1) == task.labels, len(task.val) > 0
     held_out = np.log(np.maximum(answers[task.val], np.finfo(np.float32).tiny))
     return Record(
         point=point,
@@ -54,8 +56,8 @@ def single_record(point: Point, stage: str, seed: int, split: str, device: str, 
         seed=seed,
         split=split,
         status=status,
-        val_loss=finite(negative_log_likelihood(held_out, task.labels[task.val])),
-        val_accuracy=float(right[task.val].mean()),
+        val_loss=finite(negative_log_likelihood(held_out, task.labels[task.val])) if validated else None,
+        val_accuracy=float(right[task.val].mean()) if validated else None,
         test_accuracy=float(right[task.test].mean()) if trial else None,
         epochs=epochs,
         best_epoch=best_epoch,
@@ -87,7 +89,8 @@ def _estimator(point: Point, seed: int, device: str, task: NodeTask) -> _Trained
     parameters: dict[str, Any] = {**point.options, "device": device, "random_state": seed}
     classifier = G3NNClassifier(**parameters)
     X = None if is_identity(task.features) else task.features
-    classifier.fit(X, y, task.edges, val=task.val, weights=False if task.weights is None else task.weights)
+    val = task.val if len(task.val) else None
+    classifier.fit(X, y, task.edges, val=val, weights=False if task.weights is None else task.weights)
     epochs = int(classifier.n_iter_)
     answers = classifier.predict_proba()
     return answers, "stopped", epochs, epochs, lambda: _audited(classifier, point, seed, task)
@@ -95,7 +98,10 @@ def _estimator(point: Point, seed: int, device: str, task: NodeTask) -> _Trained
 
 def _audited(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
     """How well injected edges or wrong labels are found, and how honest their probabilities are; of edges none where no
-    edge was injected, of labels none where every label is taken as given."""
+    edge was injected, of labels none where every label is taken as given. With few labels, how often sets of classes
+    hold the right one."""
+    if point.setting in SCARCE:
+        return {COVERAGE: float(classifier.predict_set(ALPHA)[task.test, task.labels[task.test]].mean())}
     if point.setting in LABEL_NOISE and classifier.label_noise is not False:
         found = classifier.audit_labels()
         doubts = np.zeros(task.num_nodes)

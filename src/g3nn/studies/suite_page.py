@@ -209,7 +209,7 @@ def rates(cells: Sequence[CellResult]) -> list[dict[str, object]]:
     return panels
 
 
-_AMOUNT = re.compile(r"(\w+)-(\d+)")
+_AMOUNT = re.compile(r"(?!labels)(\w+)-(\d+)")
 """A setting with noise: what kind, and how much in percent."""
 
 

@@ -82,6 +82,11 @@ class TestNoSearch:
         assert {one.model for one in networks} == set(FOR_FEW_LABELS)
         assert {(one.epochs, one.replicas) for one in networks} == {(12, 3)}
 
+    def test_without_joint_models_their_networks_take_their_place(self, graph):
+        fitted = few(objective="none", epochs=3).fit(graph.X, labels(graph, 3, 3, 3), graph.edges)
+        networks = [one.model for one in fitted.panel_ if not one.simple]
+        assert sorted(networks) == ["appnp", "gcn", "grand", "grand", "linkx", "sage"]
+
     def test_members_learn_from_all_labels_in_the_end(self, mixed):
         assert len(mixed.task_.val) == 0
         assert len(mixed.fitted_.seen) == 9

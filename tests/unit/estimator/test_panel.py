@@ -17,6 +17,8 @@ from g3nn.estimator.panel import (
     Trial,
     candidates,
     check_candidates,
+    judges,
+    networks_alone,
     panel_of,
     simple_candidates,
     worth_doubting,
@@ -68,6 +70,30 @@ class TestCandidates:
         assert {one.objective for one in tried} == {"released"}
         assert {one.name for one in tried if "-" in one.name} == {"sbm-gcn"}
         assert not any("-" in one.name for one in tried_and_problems(objective="laplacian")[0])
+
+    def test_in_the_place_of_joint_models_their_networks_can_stand(self, learnable, monkeypatch):
+        tried, problems = tried_and_problems(objective="none")
+        assert (problems, tried) == ([], tried_and_problems()[0])
+        alone = networks_alone(tried, Classes)
+        check_candidates(alone, COMMON, "cpu", problems := Problems(), Classes)
+        assert problems.found == []
+        assert {one.name for one in alone} == {one.name.rpartition("-")[2] for one in tried}
+        assert len({one.key for one in alone}) == len(alone) < len(tried)
+        assert [one for one in tried if "-" not in one.name and one in alone]
+        # What only a likelihood or a prior has is gone, what a network has is kept.
+        near = [one for one in tried if one.name == "dcsbm-grand" and one.options["order"] == 2]
+        (network,) = [one for one in alone if one.name == "grand" and one.options["order"] == 2]
+        gone = near[0].options.keys() - network.options.keys()
+        assert gone == {"entropy_weight", "warm_up"}
+        assert network.options.items() < near[0].options.items()
+        assert networks_alone(alone, Classes) == alone
+        monkeypatch.setattr(panel, "_JUDGES", ("sbm-appnp", "hops"))
+        named = [[plan.spec.name for plan in judges(learnable, False, 0, "cpu", joint)] for joint in (True, False)]
+        assert named == [["sbm-appnp", "hops"], ["hops"]]
+
+    def test_a_model_that_is_named_needs_an_objective(self):
+        (problem,) = tried_and_problems("sbm-gcn", "none")[1]
+        assert (problem.argument, "released" in problem.allowed) == ("objective", True)
 
     def test_options_go_to_the_models_that_declare_them(self):
         tried, problems = tried_and_problems(options={"p0": 0.7, "prior": "linear"})

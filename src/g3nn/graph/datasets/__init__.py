@@ -12,6 +12,7 @@ from g3nn.graph.datasets.blogcatalog import load_blogcatalog
 from g3nn.graph.datasets.graphs import ATTACKED, GRAPHS, METATTACK, attacked, folder_of, graph
 from g3nn.graph.datasets.noise import EDGE_NOISE, LABEL_NOISE, NOISE, NoisyTask
 from g3nn.graph.datasets.planetoid import DATASETS, planetoid
+from g3nn.graph.datasets.scarce import SCARCE
 from g3nn.graph.datasets.settings import SETTINGS
 from g3nn.graph.datasets.statistics import statistics
 from g3nn.graph.datasets.synthetic import synthetic, synthetic_values
@@ -21,10 +22,12 @@ __all__ = [
     "ALL_DATASETS",
     "ALL_SETTINGS",
     "DATASETS",
+    "DRAWN",
     "EDGE_NOISE",
     "GRAPHS",
     "LABEL_NOISE",
     "NOISE",
+    "SCARCE",
     "SETTINGS",
     "NoisyTask",
     "folder_of",
@@ -48,13 +51,16 @@ ALL_DATASETS = Registry("g3nn.datasets", None, _OWN)
 """What makes the standard task of each dataset: those of the paper, one whose nodes have tags, one that was attacked,
 eleven unlike them, and those of other packages."""
 
-ALL_SETTINGS = (*SETTINGS, *NOISE, *METATTACK)
-"""Those of the paper, those with generated noise, and those with edges of an attacker."""
+DRAWN = {**NOISE, **SCARCE}
+"""What makes the settings of which each seed has one of its own: noise, and few labels."""
+
+ALL_SETTINGS = (*SETTINGS, *DRAWN, *METATTACK)
+"""Those of the paper, those with generated noise, those with few labels, and those with edges of an attacker."""
 
 
 def seeded(name: str, setting: str) -> bool:
     """Whether each seed has a task of its own: generated noise, or a split."""
-    return setting in NOISE or name in GRAPHS
+    return setting in DRAWN or name in GRAPHS
 
 
 def settings_of(name: str) -> tuple[str, ...]:
@@ -62,18 +68,18 @@ def settings_of(name: str) -> tuple[str, ...]:
     if name == "blogcatalog":
         return ("standard",)
     if ALL_DATASETS.package(name) or name in GRAPHS:
-        return ("standard", "missing-edge", *NOISE)
-    own = (*SETTINGS, *NOISE) if name in DATASETS else ()
+        return ("standard", "missing-edge", *DRAWN)
+    own = (*SETTINGS, *DRAWN) if name in DATASETS else ()
     return (*own, *METATTACK) if name in ATTACKED else own
 
 
 def load(name: str, setting: str = "standard", seed: int = 0) -> NodeTask:
-    """A benchmark dataset in one of the paper's settings or with noise. Names are not case-sensitive.
+    """A benchmark dataset in one of the paper's settings, with noise or with few labels. Names are not case-sensitive.
 
-    seed: of generated noise, such as "random-50" or "uniform-30", and of the split of the graphs in `G3NN_GRAPHS`;
-    nothing else depends on it. `blogcatalog` has only the standard setting, `polblogs` only "metattack-0" to
-    "metattack-25"; `load_blogcatalog` offers more choices. Those graphs and a dataset of another package have the
-    settings "standard" and "missing-edge", and those with noise.
+    seed: of generated noise, such as "random-50" or "uniform-30", of the labels of "labels-3", and of the split of the
+    graphs in `G3NN_GRAPHS`; nothing else depends on it. `blogcatalog` has only the standard setting, `polblogs` only
+    "metattack-0" to "metattack-25"; `load_blogcatalog` offers more choices. Those graphs and a dataset of another
+    package have the settings "standard" and "missing-edge", those with noise, and those with few labels.
 
     >>> load("cora", setting="missing-edge")
     NodeTask('cora', 'missing-edge': 2708 nodes, 2219 edges, 1433 features, 7 classes, 140/500/1000 train/val/test)
@@ -92,8 +98,8 @@ def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
             problems.name("setting", setting, settings)
     if variant in METATTACK:
         return attacked(dataset, variant)
-    if variant in NOISE:
-        return NOISE[variant](_standard(dataset, seed), seed=seed)
+    if variant in DRAWN:
+        return DRAWN[variant](_standard(dataset, seed), seed=seed)
     return NoisyTask.of(SETTINGS[variant](_standard(dataset, seed)))
 
 
