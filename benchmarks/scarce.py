@@ -22,12 +22,8 @@ import json
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import scipy.stats
@@ -35,8 +31,7 @@ from records import tell
 from sklearn.linear_model import LogisticRegression
 
 import g3nn
-from g3nn.estimator import fitting, panel, problem
-from g3nn.estimator.panel import Candidate, panel_of
+from g3nn.estimator.panel import Candidate, networks_alone, panel_of
 from g3nn.graph.calibrate import expected_calibration_error
 from g3nn.graph.datasets import load
 from g3nn.graph.outcomes import OUTCOMES
@@ -72,36 +67,13 @@ def split_of(graph: str, labels: int, seed: int, unlinked: bool) -> NodeTask:
     return NodeTask.build(*parts, num_classes=task.num_classes, name=graph)
 
 
-def alone(joint: Candidate) -> Candidate:
-    """The network of a joint model, with what of its options means something to it."""
-    network = Candidate(joint.name.split("-")[1], "elbo", joint.options)
-    declared = network.declared(OUTCOMES["classes"])
-    return replace(network, options={name: value for name, value in joint.options.items() if name in declared})
-
-
-@contextmanager
-def without_joint_models() -> Iterator[None]:
-    """Each joint model of the panel is replaced by its network."""
-
-    def some(*given: Any) -> tuple[Any, ...]:
-        stripped = [alone(Candidate(*one)) if "-" in one[0] else Candidate(*one) for one in panel_of(*given)]
-        return tuple((one.model, one.objective, one.options) for one in {one.key: one for one in stripped}.values())
-
-    names = tuple(name.split("-")[-1] for name in panel.FOR_FEW_LABELS)
-    with (
-        mock.patch.object(panel, "panel_of", some),
-        mock.patch.object(problem, "panel_of", some),
-        mock.patch.object(fitting, "FOR_FEW_LABELS", names),
-    ):
-        yield
-
-
 def fitted(task: NodeTask, method: str, seed: int, device: str) -> tuple[np.ndarray, Row]:
     """Probabilities of all nodes, and what else the estimator says."""
     shown = np.full(task.num_nodes, -1)
     shown[task.train] = task.labels[task.train]
     effort = "quick" if method == "quick" else "default"
-    estimator = g3nn.G3NNClassifier(effort=effort, random_state=seed, device=device)
+    objective = "none" if method == "without-joint" else "auto"
+    estimator = g3nn.G3NNClassifier(effort=effort, objective=objective, random_state=seed, device=device)
     estimator.fit(task.features, shown, task.edges)
     inside = estimator.predict_set(ALPHA)[task.test, task.labels[task.test]]
     return estimator.predict_proba(), {"coverage": float(inside.mean()), "chose": estimator.model_}
@@ -123,7 +95,7 @@ def joint_models(task: NodeTask) -> dict[str, Candidate]:
     for place, one in enumerate(panel_of(OUTCOMES["classes"], task.num_classes, 2.0, len(task.train))):
         joint = Candidate(*one)
         if "-" in joint.name:
-            network = alone(joint)
+            (network,) = networks_alone([joint], OUTCOMES["classes"])
             found[f"{place} {joint.name}"], found[f"{place} {network.name}"] = joint, network
     return found
 
@@ -135,10 +107,7 @@ def measure(task: NodeTask, method: str, seed: int, device: str) -> Row:
         if method[0].isdigit():
             plan = joint_models(task)[method].plan({}, (seed,), device).for_all_labels(EPOCHS)
             given = np.exp(task.outcome_model().averaged(plan.fit(task, False).answers))
-        elif method == "without-joint":
-            with without_joint_models():
-                given, more = fitted(task, method, seed, device)
-        elif method in ("default", "quick"):
+        elif method in ("default", "without-joint", "quick"):
             given, more = fitted(task, method, seed, device)
         else:
             given = peer(task, method, seed, device)
