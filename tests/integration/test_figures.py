@@ -34,7 +34,7 @@ STORES = {
 LABELLING = "python benchmarks/labelling.py --table results/labelling.json"
 
 SOURCES: dict[str, list[str]] = {
-    "README.md": ["elsewhere"],
+    "README.md": ["python benchmarks/scarce.py --table results/scarce.jsonl"],
     "docs/beyond.md": [
         STORES["beyond"] + " --format json",
         STORES["beyond"] + " --format json",
@@ -75,7 +75,7 @@ SOURCES: dict[str, list[str]] = {
 }
 """By document, what each of its tables of figures shows, in their order: a command, or records.
 
-elsewhere: measured on graphs that are not in this repository, as the text says. no record: the text says so.
+no record: the text says so.
 in a test: no command prints it, and a test below compares it with its record.
 """
 
