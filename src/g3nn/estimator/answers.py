@@ -355,7 +355,7 @@ def _mixed(parts: Sequence[Answers], members: Sequence[Member], outcome: Outcome
 
 def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, device: torch.device) -> Member:
     """For isolated nodes, the part of the model answers that has the lowest loss on validation nodes without edges."""
-    if not isinstance(member, Network):
+    if not isinstance(member, Network) or member.learns_when_asked:
         return member
     parts = (POSTERIOR, SIMILAR) if member.model.prior is None else (PRIOR, POSTERIOR, BOTH, SIMILAR)
     val, losses = without_edges.val, dict[str, float]()

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from g3nn.base.errors import refuse
+from g3nn.estimator.few_labels import FOR_FEW_LABELS
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.panel import FOR_FEW_LABELS, Candidate
+from g3nn.estimator.panel import Candidate
 from g3nn.estimator.problem import FitProblem
 from g3nn.estimator.search import FIXED_EPOCHS
 from g3nn.graph.task import NodeTask

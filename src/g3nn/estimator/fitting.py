@@ -15,15 +15,14 @@ from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.base.parse import SHOWN
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.few_labels import for_few_labels, prior_weights, without_choice
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import PATHS, Member, Network, beliefs_about
 from g3nn.estimator.panel import (
-    FOR_FEW_LABELS,
     Candidate,
     Trial,
     judges,
     networks_alone,
-    prior_weights,
     using_beliefs,
     with_believers,
 )
@@ -36,7 +35,7 @@ from g3nn.estimator.reserved import (
     with_all_labels,
     with_reserved,
 )
-from g3nn.estimator.search import FIXED_EPOCHS, Search
+from g3nn.estimator.search import Search
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling, Validated
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import transforms_of
@@ -45,18 +44,11 @@ from g3nn.model.tabular import CrossFitted
 from g3nn.queries.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, known_labels
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
-from g3nn.training.options import LAST
 from g3nn.training.progress import Course, Interrupted
 
-_LEAN = "sbm-appnp"
-"""It makes the most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""
 _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
 """Which of a panel trains where nothing can be validated. The first makes most of few labels if edges link nodes of one
 class, as they mostly do: its prior and its likelihood learn from unlabelled nodes too, and it spreads labels far."""
-_LABELS, _EDGES = 6.0, 20
-"""Labels of a class, on average, below which models cannot be compared; edges that this model needs."""
-_EPOCHS, _REPLICAS = {"quick": 60}, 3
-"""How long they are trained with less effort than the default, and how many replicas of each there are."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
 _MOST_DOUBT = 0.5
@@ -72,11 +64,11 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
 
     notes: gets what the caller should know. known: what was tried before, in an earlier fit to the same problem."""
     search = _with_beliefs(problem, _search(problem, progress, notes, bool(known)))
-    few = () if known else _for_few_labels(problem)
+    few = () if known else for_few_labels(problem)
     with _quiet_without_edges(search):
         judged, search = (None, search) if len(few) == 1 else _with_judged_labels(problem, search)
         few = few if search.corrected is None else ()
-        search = _without_choice(search, problem.parameters["effort"]) if few else search
+        search = without_choice(search, problem.parameters["effort"]) if few else search
         tried = few or problem.candidates
         tried = tried if problem.joint else networks_alone(tried, problem.outcome)
         trials = _trials(problem, tried, search, known)
@@ -152,35 +144,6 @@ def _fitted(
         trials=tuple(trials),
         held_back=answerer.held_back,
     )
-
-
-def _for_few_labels(problem: FitProblem) -> tuple[Candidate, ...]:
-    """The models to train instead of a search; none where there are labels enough for one, or where the caller wants
-    something else.
-
-    With a few labels of a class, a search would hold back many of them, for choices that are hardly better than chance.
-    """
-    parameters, models = problem.parameters, problem.candidates
-    asked = problem.prior is not None or parameters["denoise"] is True or parameters["budget"] is not None
-    labels = len(problem.labels.labelled) / max(len(problem.labels.names), 1)
-    divided = len(problem.folds) > 0 or not len(problem.val)
-    few = labels < _LABELS and len(models) > 1 and divided and not len(problem.given)
-    if asked or not few or problem.edges.shape[1] < _EDGES:
-        return ()
-    names = (_LEAN,) if parameters["effort"] == "quick" else FOR_FEW_LABELS
-    return tuple(one for one in models if one.name in names or one.neighbours)
-
-
-def _without_choice(search: Search, effort: str) -> Search:
-    """The search in which all models are trained alike, on every fold, for a fixed number of epochs: when a training
-    should end cannot be known, and a network that stopped at another time would not say how certain the final one may
-    be. No label chooses one of them, so all may say how certain predictions are."""
-    epochs, folds = _EPOCHS.get(effort, FIXED_EPOCHS), (*search.folds, *search.reserved)[:_REPLICAS]
-    if not folds:
-        return replace(search, fixed=True)
-    common = {**search.common, "epochs": min(epochs, int(search.common["epochs"])), "keep": LAST}
-    seeds = search.seeds[: len(folds)]
-    return replace(search, folds=folds, reserved=(), common=common, seeds=seeds, at_once=len(seeds), fixed=True)
 
 
 @contextmanager
@@ -424,7 +387,7 @@ def _trials(
     models = [one for one in models if one.suits(search.task)] or models[:1]
     replicas = min(search.effort.replicas, len(search.choosing))
     count = len(np.unique(np.concatenate(search.folds[:replicas] or (problem.val,))))
-    if count < FEW_VALIDATION_NODES:
+    if count < FEW_VALIDATION_NODES and not (search.fixed and len(models) == 1):
         roles = "to choose a model" if search.reserved else "both to choose a model and to calibrate it"
         words = f"{count} validation nodes serve {roles}: that will be rough. "
         words += f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model"

@@ -23,7 +23,7 @@ from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import BOTH, POSTERIOR, SIMILAR, GenerativeModel, ModelSpec
 from g3nn.model.inferring import infer_scores
 from g3nn.model.inputs import Inputs
-from g3nn.model.similar import most_similar
+from g3nn.model.similar import most_similar, with_features
 from g3nn.model.tabular import CrossFitted, Neighbourhood, Paths
 from g3nn.queries.edge_trust import EdgeTrust, known_classes
 from g3nn.queries.genuine import Evidence
@@ -202,7 +202,7 @@ class Member(ABC):
 def _with_similar(answers: Tensor, task: NodeTask, outcome: Outcome) -> Tensor:
     """The answers (R, n, width) with those about isolated nodes mixed, half and half, with those of the same replica
     about linked nodes that have the most similar features."""
-    nodes, linked = np.flatnonzero(task.isolated), np.flatnonzero(~task.isolated)
+    nodes, linked = with_features(task.features, np.flatnonzero(task.isolated)), np.flatnonzero(~task.isolated)
     if len(linked) <= _SIMILAR:
         return answers
     near = torch.from_numpy(most_similar(task.features, nodes, linked, _SIMILAR)).to(answers.device)

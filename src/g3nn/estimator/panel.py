@@ -509,19 +509,6 @@ def check_prior(parameters: Parameters, outcome: type[Outcome], problems: Proble
         problems.add("prior", "a prior beside that of a ModelSpec", "one of them")
 
 
-FOR_FEW_LABELS = ("sbm-appnp", "blsm-grand", "dcsbm-grand", "blsm-gcn", "sage", "linkx")
-"""Models of the panel that are mixed where labels are too few for a search."""
-_SIMPLE_SHARE = 0.2
-"""The weight of all simple models together before labels have a say."""
-
-
-def prior_weights(tried: Sequence[Candidate]) -> np.ndarray:
-    """(M,): what models weigh in a mixture before labels have a say: networks alike, and simple models alike."""
-    simple = np.array([one.simple for one in tried])
-    share = _SIMPLE_SHARE if not simple.all() and simple.any() else float(simple.all())
-    return np.where(simple, share / max(simple.sum(), 1), (1 - share) / max((~simple).sum(), 1))
-
-
 def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The candidates, and the first networks without a likelihood once more, with beliefs as additional columns. Those
     that make use of beliefs come first, as there may not be time for all."""

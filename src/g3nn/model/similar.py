@@ -9,6 +9,14 @@ from g3nn.base.parse import Matrix
 
 _CELLS, _MOST = 1 << 23, 10_000
 """Similarities that are held at once, and how many nodes are looked at."""
+_NOTHING = 1e-3
+"""Features that are shorter than this share of the mean say nothing: they are means where nothing was known."""
+
+
+def with_features(features: Matrix, nodes: np.ndarray) -> np.ndarray:
+    """Those of the nodes (m,) about which features say something."""
+    lengths = _lengths(features)
+    return nodes[lengths[nodes] > _NOTHING * lengths.mean()]
 
 
 def most_similar(features: Matrix, nodes: np.ndarray, among: np.ndarray, count: int) -> np.ndarray:
@@ -25,6 +33,10 @@ def most_similar(features: Matrix, nodes: np.ndarray, among: np.ndarray, count: 
 
 
 def _of_length_one(features: Matrix) -> Matrix:
-    squares = features.multiply(features) if sp.issparse(features) else features**2
-    scale = 1 / np.sqrt(np.maximum(np.asarray(squares.sum(axis=1), dtype=np.float64).ravel(), 1e-24))
+    scale = 1 / np.maximum(_lengths(features), 1e-12)
     return sp.csr_array(sp.diags_array(scale) @ features) if sp.issparse(features) else features * scale[:, None]
+
+
+def _lengths(features: Matrix) -> np.ndarray:
+    squares = features.multiply(features) if sp.issparse(features) else features**2
+    return np.sqrt(np.asarray(squares.sum(axis=1), dtype=np.float64).ravel())

@@ -7,7 +7,8 @@ import pytest
 
 from g3nn.estimator import answers
 from g3nn.estimator.answers import member_weights, shrunk_weights
-from g3nn.estimator.panel import Candidate, prior_weights
+from g3nn.estimator.few_labels import prior_weights
+from g3nn.estimator.panel import Candidate
 
 
 def log_probs(*shares, nodes=400, seed=0):

@@ -9,7 +9,7 @@ import pytest
 
 from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
-from g3nn.estimator.panel import FOR_FEW_LABELS
+from g3nn.estimator.few_labels import FOR_FEW_LABELS
 from g3nn.estimator.search import Search
 
 

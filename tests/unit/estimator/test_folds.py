@@ -341,7 +341,7 @@ class TestAsked:
         held_out = search.nodes_of(folds)
         members = [
             replace(one, held_out=np.concatenate([np.zeros_like(held_out[[0] * (len(one.seeds) - 2)]), held_out]))
-            for one in fitted.answerer.networks
+            for one in fitted.answerer.of(fitted.answerer.networks).members
         ]
         mixture = replace(fitted.answerer, members=tuple(members))
         judges = [fold[0] for fold in folds]

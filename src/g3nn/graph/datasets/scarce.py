@@ -26,7 +26,7 @@ def few_known(task: NodeTask, labels: int, linked: bool = True, seed: int = 0) -
     with Problems() as problems:
         check_values({"labels": labels, "seed": seed}, {"labels": Rule(int, "", low=1), "seed": WHOLE}, problems)
         if not task.kind.exclusive:
-            problems.add("task", f"labels of kind {task.outcome}", "classes")
+            problems.add("task", f"labels of kind {task.outcome}", "one class of each node")
     rng, known = np.random.default_rng((seed, _STREAM)), np.flatnonzero(task.labels >= 0)
     classes = (np.flatnonzero(task.labels == label) for label in range(task.num_classes))
     train = np.sort(np.concatenate([rng.permutation(nodes)[:labels] for nodes in classes]))
