@@ -9,7 +9,7 @@ import pytest
 
 READING = Path(__file__).parents[2] / "docs" / "reading.md"
 FILES = [READING.parents[1] / name for name in re.findall(r"`(src/[^`]+\.py)`", READING.read_text())]
-MOST_LINES = 250
+MOST_LINES = 265
 
 
 def test_they_are_six_steps():

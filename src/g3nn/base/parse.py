@@ -437,3 +437,12 @@ def node_numbers(key: str, value: object, n: int, problems: Problems) -> np.ndar
     else:
         return raw.astype(np.int64)
     return None
+
+
+def read_beliefs(beliefs: object, shape: tuple[int, int], problems: Problems) -> np.ndarray:
+    given = np.asarray(to_numpy(beliefs), dtype=np.float64)
+    if given.shape != shape:
+        problems.add("beliefs", f"shape {given.shape}", f"shape {shape}: an answer for each node")
+    elif not np.isfinite(given).all():
+        problems.add("beliefs", "infinite values or NaN", "finite numbers")
+    return given

@@ -59,15 +59,17 @@ def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
     return total / total.sum()
 
 
-def shrunk_weights(log_probs: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def shrunk_weights(log_probs: np.ndarray, prior: np.ndarray, labels: float | None = None) -> np.ndarray:
     """(M,): the most probable weights of a mixture, which are Dirichlet(1 + _STRENGTH prior) beforehand, by EM. With
-    few labels they stay close to the prior (M,). log_probs: as `member_weights` takes them."""
+    few labels they stay close to the prior (M,). log_probs: as `member_weights` takes them. labels: how many
+    of their columns are about different nodes, if not all are."""
     densities = np.exp(log_probs - log_probs.max(0))
-    weights = prior
+    weights, each = prior, 1.0 if labels is None else labels / max(log_probs.shape[1], 1)
     for _ in range(_ROUNDS):
         shares = weights[:, None] * densities
         shares /= np.maximum(shares.sum(0), np.finfo(np.float64).tiny)
-        weights = (shares.sum(1) + _STRENGTH * prior) / (log_probs.shape[1] + _STRENGTH)
+        weights = each * shares.sum(1) + _STRENGTH * prior
+        weights = weights / weights.sum()
     weights[weights < _SMALLEST] = 0.0
     return np.asarray(weights / weights.sum())
 
@@ -398,7 +400,7 @@ def _weighted(
         scaled = [outcome.scaled(one, Scaling(t)) for one, t in zip(answers, temperatures, strict=True)]
         log_probs = np.stack([outcome.label_log_prob(one, labels) for one in scaled])
         log_probs -= np.array(costs)[:, None]
-        found = member_weights(log_probs) if prior is None else shrunk_weights(log_probs, prior)
+        found = member_weights(log_probs) if prior is None else shrunk_weights(log_probs, prior, len(np.unique(val)))
         return list(found.tolist())
 
     alone = [

@@ -172,6 +172,9 @@ class GraphEstimator(Shown):
         parameters = {**self.get_params(deep=False), **kept, "effort": effort, "budget": budget}
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
+        if before.few:
+            # Networks that were trained alike, for as many epochs, are no replicas of those that a search trains.
+            known = tuple(trial for trial in known if trial.candidate.simple)
         if problem.parameters["model"] != "auto" or not len(problem.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
         elif parameters["model"] != "auto":

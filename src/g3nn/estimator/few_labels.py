@@ -42,7 +42,7 @@ def for_few_labels(problem: FitProblem) -> tuple[Candidate, ...]:
     labels = len(problem.labels.labelled) / max(len(problem.labels.names), 1)
     divided = len(problem.folds) > 0 or not len(problem.val)
     few = labels < _LABELS and len(models) > 1 and divided and not len(problem.given)
-    if asked or not few or problem.edges.shape[1] < _EDGES:
+    if asked or not few or not problem.outcome.exclusive or problem.task.num_edges < _EDGES:
         return ()
     names = (_LEAN,) if parameters["effort"] == "quick" else FOR_FEW_LABELS
     return tuple(one for one in models if one.name in names or one.neighbours)
@@ -54,7 +54,7 @@ def without_choice(search: Search, effort: str) -> Search:
     be. No label chooses one of them, so all may say how certain predictions are."""
     epochs, folds = _EPOCHS.get(effort, FIXED_EPOCHS), (*search.folds, *search.reserved)[:_REPLICAS]
     if not folds:
-        return replace(search, fixed=True)
+        return replace(search, seeds=search.seeds[:_REPLICAS], fixed=True)
     common = {**search.common, "epochs": min(epochs, int(search.common["epochs"])), "keep": LAST}
     seeds = search.seeds[: len(folds)]
     return replace(search, folds=folds, reserved=(), common=common, seeds=seeds, at_once=len(seeds), fixed=True)

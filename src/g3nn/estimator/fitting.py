@@ -81,11 +81,19 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
         trained_on = np.setdiff1d(problem.labels.labelled, problem.given) if search.folds else problem.train
         again = problem.parameters["refit"] or bool(few)
         refitted = search.corrected is not None or bool(again and len(problem.val))
+        if refitted and few and progress.interrupted:
+            refitted = False
         if refitted:
             # Validation labels help to correct labels, so nothing is chosen afterwards.
-            search, answerer = _trained_on_all(problem, answerer, trials, search)
-            trained_on = problem.labels.labelled
-    if few:
+            try:
+                search, answerer = _trained_on_all(problem, answerer, trials, search)
+                trained_on = problem.labels.labelled
+            except Interrupted:
+                if not few:
+                    raise
+                notes.append("the fit was interrupted: models have learned from two thirds of the labels each")
+                refitted = False
+    if few and len(problem.val) and refitted:
         # No node should be taken for unseen that was trained on.
         val, refitted = val[:0], False
     if search.denoise is True and not any(member.believes for member in answerer.members if member.weight):
@@ -181,7 +189,7 @@ def _chosen(
     tried, known = len(trials), None
     if search.fixed:
         # A class with one label is in no fold.
-        tried, known = 1, task.labels[np.union1d(task.train, task.val)]
+        tried, known = 1, task.labels[np.concatenate([np.setdiff1d(task.train, task.val), task.val])]
     if honest is None:
         judges, folds, answerer = task.val, search.folds, answerer.calibrated_by(task.val, task, tried, known)
     else:

@@ -376,18 +376,27 @@ class Search:
         trust, found = SHARES[0] if self.denoise is True else 1.0, list[Trial]()
         self.progress.stage("training models", 0.9, len(models))
         for one in models:
-            chosen = self.sized(replace(one, view=next(iter(self.views)), trust=trust))
-            plan = chosen.plan(self.common, self.seeds, self.device)
-            plan = plan.for_all_labels(min(FIXED_EPOCHS, int(self.common["epochs"])))
-            # The validation loss is recorded, but nothing depends on it.
-            task = self.seen(chosen.view, chosen.beliefs, chosen.trust, chosen.neighbours)
-            result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
-            if result.trials:
-                found.append(replace(self._known(chosen, result), loss=math.nan, score=math.nan))
+            wanted = replace(one, view=next(iter(self.views)), trust=trust)
+            try:
+                found.append(self._unless_too_large(partial(self._unjudged, wanted), Trial(wanted)))
+            except Interrupted:
+                if not any(trial.complete for trial in found):
+                    raise
+                break
         self.notes.extend(self.effort.memory_notes())
+        found = [trial for trial in found if trial.complete]
         if not found:
-            raise TrainingError(_DIVERGED)
+            raise next(iter(self.effort.left_out.values()), TrainingError(_DIVERGED))
         return found
+
+    def _unjudged(self, candidate: Candidate) -> Trial:
+        chosen = self.sized(candidate)
+        plan = chosen.plan(self.common, self.seeds, self.device)
+        plan = plan.for_all_labels(min(FIXED_EPOCHS, int(self.common["epochs"])))
+        # The validation loss is recorded, but nothing depends on it.
+        task = self.seen(chosen.view, chosen.beliefs, chosen.trust, chosen.neighbours)
+        result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
+        return replace(self._known(chosen, result), loss=math.nan, score=math.nan)
 
     def _finish(self, trials: list[Trial]) -> None:
         """Train networks that are worth it to the end, in the order of their promise."""

@@ -421,7 +421,8 @@ def _pulls(fitted: Fitted, network: Network, nodes: np.ndarray, outcome: Outcome
         return pulls
     inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
     x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
-    mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
+    answers = model.with_marks(model.posterior.log_prob(replace(inputs, x=Features(x)), None), inputs)
+    mean = outcome.mean(outcome.mixture(answers))[0]
     unit = outcome.unit_at(outcome.moments(fitted.answers.answer)[0])
     values = mean.log() if outcome.exclusive else mean * torch.from_numpy(unit).to(mean)
     if not values.requires_grad:

@@ -147,7 +147,8 @@ def member_beliefs(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
         seen = member.seen(task, answerer.outcome)
         if isinstance(member, Network):
             model = member.model.to(answerer.device)
-            answers = model.posterior.log_prob(Inputs.of(seen, answerer.device, outcome=answerer.outcome), None)
+            inputs = Inputs.of(seen, answerer.device, outcome=answerer.outcome)
+            answers = model.with_marks(model.posterior.log_prob(inputs, None), inputs)
             replicas = list(answers.double().cpu().numpy())
         else:
             replicas = [member.fitted_answers(seen, None, answerer.device).answer]

@@ -55,6 +55,13 @@ class Marks:
         ways = tuple(bool(directed) if isinstance(directed, bool) else name in directed for name in names.tolist())
         return cls(ends.astype(np.int64), table, sizes, codes.astype(np.int64), tuple(names.tolist()), ways)
 
+    def read(self, edges: np.ndarray, n: int, directed: bool, problems: Problems) -> Marks:
+        """Those of the edges (2, E) of a graph with n nodes."""
+        if self.pairs.size and not 0 <= self.pairs.min() <= self.pairs.max() < n:
+            problems.add("marks", "pairs with nodes outside the graph", f"node numbers 0..{n - 1}")
+            return self
+        return self.among(edges, n, directed)
+
     def among(self, edges: np.ndarray, n: int, directed: bool) -> Marks:
         """Those of some edges (2, E) between n nodes."""
         ours, theirs = (i * n + j if directed else encode(i, j, n) for i, j in (self.pairs, edges))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
-from g3nn.base.parse import Matrix, feature_matrix, node_indices, read_weighted_edges, relative_weights, to_numpy
+from g3nn.base.parse import (
+    Matrix,
+    feature_matrix,
+    node_indices,
+    read_beliefs,
+    read_weighted_edges,
+    relative_weights,
+)
 from g3nn.graph.marks import Marks
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 from g3nn.graph.outcomes.warps import Warp
@@ -162,11 +169,9 @@ class NodeTask:
         problems.name("outcome", outcome, OUTCOMES)
         kind = OUTCOMES.get(outcome, Classes)
         y, K = kind.task_labels(labels, n, num_classes, split, problems)
-        answers = None if beliefs is None else _checked_beliefs(beliefs, (n, K * kind.numbers_per_column), problems)
-        if marks is not None and marks.pairs.size and not 0 <= marks.pairs.min() <= marks.pairs.max() < n:
-            problems.add("marks", "pairs with nodes outside the graph", f"node numbers 0..{n - 1}")
+        answers = None if beliefs is None else read_beliefs(beliefs, (n, K * kind.numbers_per_column), problems)
+        marks = None if marks is None else marks.read(pairs, n, directed, problems)
         problems.raise_if_any()
-        marks = None if marks is None else marks.among(pairs, n, directed)
         none = np.zeros(0, dtype=np.int64)
         train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
         how = (directed, name, setting, outcome, relative_weights(totals), answers, warps, None, relations, marks)
@@ -212,8 +217,8 @@ class NodeTask:
             refuse("weights", "none", "one for each of the other edges of a graph with weights")
         relations = None if self.relations is None else self.relations.among(edges, self.directed)
         marks = None if self.marks is None else self.marks.among(edges, self.num_nodes, self.directed)
-        changed: dict[str, Any] = {"edges": edges, "weights": weights, "relations": relations, "marks": marks}
-        return replace(self, **changed, setting=setting or self.setting)
+        changed = replace(self, edges=edges, weights=weights, setting=setting or self.setting)
+        return replace(changed, relations=relations, marks=marks)
 
     @property
     def apart(self) -> Relations | None:
@@ -255,12 +260,3 @@ class NodeTask:
         checked = NodeTask.build(**given | {"train": train, "val": val, "test": test}, weights=False)
         split = {name: getattr(checked, name) for name in ("train", "val", "test")}
         return replace(self, **split, setting=setting or self.setting, beliefs=None, unit=None)
-
-
-def _checked_beliefs(beliefs: object, shape: tuple[int, int], problems: Problems) -> np.ndarray:
-    given = np.asarray(to_numpy(beliefs), dtype=np.float64)
-    if given.shape != shape:
-        problems.add("beliefs", f"shape {given.shape}", f"shape {shape}: an answer for each node")
-    elif not np.isfinite(given).all():
-        problems.add("beliefs", "infinite values or NaN", "finite numbers")
-    return given

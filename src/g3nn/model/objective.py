@@ -23,7 +23,7 @@ from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods.base import among_few
 from g3nn.model.pairs import MISSING, OBSERVED, DrawsPairs, OfType, drawn_pairs, of_types
 from g3nn.model.replicas import Noise, Replicas, Scalar
-from g3nn.model.terms import TERM_NAMES, Terms, Weights
+from g3nn.model.terms import TERM_NAMES, Terms, Weights, mean_of
 
 _SPARED = 16
 """An edge and a non-edge have four ends. If these are less than a quarter of the nodes, the others are left out."""
@@ -143,9 +143,9 @@ class Objective:
         zero = log_qs[0].new_zeros(log_qs[0].shape[0])
         terms = dict.fromkeys(TERM_NAMES, zero)
         own = [model.posterior.own_loss(log_q, inputs, noise) for log_q in log_qs]
-        terms["own"] = _mean([zero if loss is None else loss for loss in own])
+        terms["own"] = mean_of([zero if loss is None else loss for loss in own])
         if self.needs_pairs and source.num_edges:
-            q = _mean([inputs.outcome.mean(log_q) for log_q in log_qs])
+            q = mean_of([inputs.outcome.mean(log_q) for log_q in log_qs])
             terms["laplacian"] = self._reduce(source.edges.weighted(source.edges.squared_distance(q)))
         if np.any(self.consistency_weight):
             terms["consistency"] = self._consistency(log_qs, inputs)
@@ -156,7 +156,7 @@ class Objective:
         if model.likelihood is None or model.prior is None:
             emission = model.emission(inputs.outcome)
             observed = [emission.supervised(log_q, inputs.targets) for log_q in log_qs]
-            supervised = -_mean([self._over_labels(log_prob, inputs) for log_prob in observed])
+            supervised = -mean_of([self._over_labels(log_prob, inputs) for log_prob in observed])
             return Terms(**terms | {"supervised": supervised})
         return Terms(**terms | self._joint_terms(model, log_qs, inputs, source, noise))
 
@@ -169,22 +169,23 @@ class Objective:
         emission, of_posterior = model.emission(inputs.outcome), self.graph_labels == "posterior"
         samples = [self._node_terms(emission, log_q, log_p, inputs, of_posterior) for log_q in log_qs]
         beliefs = [labels for _, labels in samples]
-        beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
+        beliefs = [mean_of(beliefs)] if inputs.outcome.pooled else beliefs
         parts = of_types(model.likelihood, source, inputs, self.reduction == "mean")
-        terms = {"graph": _mean([self._graph(model, parts, labels, noise) for labels in beliefs])}
+        terms = {"graph": mean_of([self._graph(model, parts, labels, noise) for labels in beliefs])}
         if model.marked and inputs.marks is not None:
-            explained = _mean([inputs.marks.expected_log_prob(labels) for labels in beliefs])
-            terms["graph"] = terms["graph"] - explained / (inputs.marks.rows if self.reduction == "mean" else 1)
-        terms |= NodeSums(*_mean([sums for sums, _ in samples]).unbind(1))._asdict()
+            rows = inputs.marks.rows if self.reduction == "mean" else 1
+            explained = mean_of([inputs.marks.expected_log_prob(labels) for labels in beliefs])
+            terms["graph"] = terms["graph"] - explained / rows
+        terms |= NodeSums(*mean_of([sums for sums, _ in samples]).unbind(1))._asdict()
         if (targets := inputs.targets).weight is not None:
             supervised = [self._over_labels(emission.supervised(log_q, targets), inputs) for log_q in log_qs]
             prior = [self._over_labels(emission.observed_prior(log_q, log_p, targets), inputs) for log_q in log_qs]
-            terms |= {"supervised": -_mean(supervised), "prior": -_mean(prior)}
+            terms |= {"supervised": -mean_of(supervised), "prior": -mean_of(prior)}
         if log_evidence is not None:
             terms["features"] = -self._reduce(log_evidence)
         if np.any(self.distillation_weight):
             taught = [self._node_terms(inputs.outcome, q.detach(), log_p, inputs, True)[0] for q in log_qs]
-            terms["distillation"] = _mean([NodeSums(*sums.unbind(1)).cross_entropy for sums in taught])
+            terms["distillation"] = mean_of([NodeSums(*sums.unbind(1)).cross_entropy for sums in taught])
         return terms
 
     def _node_terms(
@@ -237,8 +238,8 @@ class Objective:
         """|q_s - t|^2, averaged over samples s. The target t, their mean to the power 1 / T and normalised, gets no
         gradient."""
         samples = [inputs.outcome.mean(log_q) for log_q in log_qs]
-        target = inputs.outcome.sharpened(_mean(samples).detach(), self.sharpening, self.balanced)
-        return _mean([self._reduce((q - target).square().sum(2)) for q in samples])
+        target = inputs.outcome.sharpened(mean_of(samples).detach(), self.sharpening, self.balanced)
+        return mean_of([self._reduce((q - target).square().sum(2)) for q in samples])
 
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,): mean or sum over the second dimension."""
@@ -246,7 +247,3 @@ class Objective:
 
 
 OBJECTIVES = ("elbo", "released", "laplacian")
-
-
-def _mean(values: list[Tensor]) -> Tensor:
-    return values[0] if len(values) == 1 else torch.stack(values).mean(0)

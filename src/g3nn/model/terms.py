@@ -106,3 +106,8 @@ class Weights:
 
     def select(self, keep: Tensor) -> Weights:
         return replace(self, table=self.table[:, keep])
+
+
+def mean_of(values: list[Tensor]) -> Tensor:
+    """Over samples."""
+    return values[0] if len(values) == 1 else torch.stack(values).mean(0)

@@ -121,8 +121,8 @@ def _digest(task: NodeTask) -> str:
     digest = hashlib.sha256()
     x = task.features
     features = (x.indptr, x.indices, x.data) if sp.issparse(x) else (x,)
-    marks = None if task.marks is None else task.marks.values
-    parts = (*features, task.edges, task.labels, task.train, task.val, task.weights, task.beliefs, marks)
+    marks = () if task.marks is None else (task.marks.values, task.marks.pairs, task.marks.types)
+    parts = (*features, task.edges, task.labels, task.train, task.val, task.weights, task.beliefs, *marks)
     for array in (part for part in parts if part is not None):
         flat = array.ravel(order="K")
         for start in np.unique(np.linspace(0, max(flat.size - _LENGTH, 0), _PIECES).astype(np.int64)):

@@ -79,6 +79,11 @@ class TestFewLabels:
         assert shrunk_weights(found, share)[0] == pytest.approx(best, abs=2e-3)
         assert best > share[0] + 0.02
 
+    def test_copies_of_a_label_are_no_further_evidence(self):
+        found = log_probs(0.8, 0.6, 0.5, nodes=12)
+        thrice = np.repeat(found, 3, axis=1)
+        np.testing.assert_allclose(shrunk_weights(thrice, self.PRIOR, 12), shrunk_weights(found, self.PRIOR))
+
     def test_many_labels_outvote_the_prior(self):
         assert shrunk_weights(log_probs(0.2, 0.9, 0.3, nodes=2000), self.PRIOR)[1] > 0.9
 

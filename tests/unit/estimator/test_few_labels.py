@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from g3nn.base.errors import G3NNWarning, InputError
+from g3nn.base.errors import DeviceMemoryError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.estimator.few_labels import FOR_FEW_LABELS
 from g3nn.estimator.search import Search
@@ -151,3 +151,23 @@ class TestNoSearch:
         fitted = few(epochs=3).fit(graph.X, labels(graph, 3, 3, 3), graph.edges)
         before = len(fitted.panel_)
         assert len(fitted.continue_fit(effort="quick").panel_) > before
+
+    def test_numbers_and_few_edges_are_searched_as_ever(self, graph):
+        """Columns of numbers are no classes, and joint models have nothing to learn from a handful of edges."""
+        for y, edges, made in (
+            (np.where(labels(graph, 3, 3, 3) < 0, np.nan, graph.X[:, 0]), graph.edges, G3NNRegressor),
+            (labels(graph, 3, 3, 3), graph.edges[:, :15], G3NNClassifier),
+        ):
+            fitted = made(effort="quick", epochs=3, ensemble=2, device="cpu", random_state=0).fit(graph.X, y, edges)
+            assert not fitted.fitted_.few
+
+    def test_what_fits_into_memory_answers(self, graph, monkeypatch):
+        sized = Search.sized
+
+        def some(search, one):
+            if one.name != "sage":
+                raise DeviceMemoryError(one.name, 1, 0)
+            return sized(search, one)
+
+        monkeypatch.setattr(Search, "sized", some)
+        assert few(epochs=3).fit(graph.X, labels(graph, 1, 1, 1), graph.edges).model_ == "sage"

@@ -156,13 +156,13 @@ def test_each_column_has_its_own_figures(tmp_path):
 def test_of_a_large_graph_a_part_is_embedded(tmp_path, monkeypatch, outcome):
     """The surroundings of listed nodes: beliefs are those of the nodes whose ids are there, in their order."""
     monkeypatch.setattr(model_graph, "MOST_NODES", 60)
-    monkeypatch.setattr(model_graph, "LISTED_NODES", 5)
+    monkeypatch.setattr(model_graph, "LISTED_NODES", 12)
     estimator, task = fitted(outcome)
     write_model_report(estimator, tmp_path / "page.html")
     graph = data_of(own_text(tmp_path / "page.html"))["graph"]
     nodes = np.array(graph["ids"], dtype=int)
-    assert (graph["whole"], len(graph["uncertain"])) == (False, 5)
-    assert 5 < len(nodes) <= 60
+    assert (graph["whole"], len(graph["uncertain"])) == (False, 12)
+    assert 12 < len(nodes) <= 60
     np.testing.assert_array_equal(
         numbers(graph["degree"], np.uint32), np.bincount(task.edges.ravel(), minlength=120)[nodes]
     )

@@ -128,10 +128,10 @@ def _worth(values: Matrix, labels: Labels, outcome: type[Outcome], asked: bool) 
     found, chosen = [(0.0, 1.0)], labels.labelled[:: 1 + len(labels.labelled) // _MOST_ROWS]
     for column in labels.values.reshape(len(labels.values), -1).T:
         nodes = chosen[~np.isnan(column[chosen])]
-        x, y = values[nodes].toarray() if sp.issparse(values) else values[nodes], column[nodes]
-        x = np.nan_to_num(x, nan=_MISSING).reshape(len(nodes), -1)
         if len(nodes) < _FEWEST:
             continue
+        x, y = values[nodes].toarray() if sp.issparse(values) else values[nodes], column[nodes]
+        x = np.nan_to_num(x, nan=_MISSING).reshape(len(nodes), -1)
         simplest = float(np.unique(y, return_counts=True)[1].max() / len(y)) if outcome.pooled else 0.0
         # Few columns could decide anything, and that is quickly seen.
         if asked or tree.fit(x, y).score(x, y) >= max(_EXPLAINS, 1 - _LEFT * (1 - simplest)):
