@@ -290,6 +290,7 @@ def test_a_sentence_shows_what_was_recorded(document, source):
 
 
 README_SOURCES = {
+    "python benchmarks/scarce.py --table results/scarce.jsonl": ("0.067",),
     STORES["label-noise"]: ("0.840", "0.766"),
     STORES["noise"]: ("0.840", "0.519"),
     "results/speed-cpu.json": ("46",),
