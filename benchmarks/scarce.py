@@ -34,6 +34,7 @@ import g3nn
 from g3nn.estimator.panel import Candidate, networks_alone, panel_of
 from g3nn.graph.calibrate import expected_calibration_error
 from g3nn.graph.datasets import load
+from g3nn.graph.datasets.scarce import few_known
 from g3nn.graph.outcomes import OUTCOMES
 from g3nn.graph.task import NodeTask
 
@@ -41,7 +42,7 @@ GRAPHS = (
     *("cora", "citeseer", "pubmed", "acm", "amazon_photo", "dblp", "uai2010", "flickr_attr", "actor"),
     *("chameleon_filtered", "texas", "minesweeper", "twitch_engb", "fb_amherst41"),
 )
-CITATIONS, EPOCHS, MOST_TESTED, ALPHA = GRAPHS[:3], 200, 2000, 0.1
+EPOCHS, ALPHA = 200, 0.1
 GRAND = {"order": 8, "dropout": 0.5, "feature_dropout": 0.5, "samples": 4, "consistency_weight": 1.0, "hidden": 32}
 PEERS: dict[str, dict[str, Any]] = {
     **{name: {"hidden": 64} for name in ("mlp", "gcn", "appnp")},
@@ -52,19 +53,6 @@ METHODS = ("default", "without-joint", "quick", *PEERS, "linear")
 TOLD = ("accuracy", "confidence", "ece", "coverage", "seconds")
 Row = dict[str, Any]
 Found = dict[tuple[Any, ...], dict[str, list[Row]]]
-
-
-def split_of(graph: str, labels: int, seed: int, unlinked: bool) -> NodeTask:
-    """A stream of its own draws: some published graphs were drawn by the first numbers of a small seed."""
-    task, rng = load(graph), np.random.default_rng((seed, 7))
-    classes = (np.flatnonzero(task.labels == one) for one in range(task.num_classes))
-    train = np.sort(np.concatenate([rng.permutation(nodes)[:labels] for nodes in classes]))
-    rest = rng.permutation(np.setdiff1d(np.flatnonzero(task.labels >= 0), train))
-    edges, test = task.edges, np.sort(rest[:MOST_TESTED])
-    if unlinked:
-        edges = edges[:, ~np.isin(edges, test).any(0)]
-    parts = (task.features, edges, task.labels, train, None, test)
-    return NodeTask.build(*parts, num_classes=task.num_classes, name=graph)
 
 
 def fitted(task: NodeTask, method: str, seed: int, device: str) -> tuple[np.ndarray, Row]:
@@ -198,7 +186,7 @@ def main() -> None:
     known = {tuple(json.loads(line)[key] for key in keys) for line in done}
     for graph in options.graphs:
         for seed in range(options.splits):
-            task = split_of(graph, options.labels, seed, options.unlinked)
+            task = few_known(load(graph), options.labels, not options.unlinked, seed).task
             for method in options.methods:
                 for one in joint_models(task) if method == "models" else (method,):
                     key = graph, options.labels, options.unlinked, one, seed

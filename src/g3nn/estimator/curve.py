@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from g3nn.base.errors import refuse
-from g3nn.estimator.few_labels import FOR_FEW_LABELS
+from g3nn.estimator.few_labels import LEAN
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.problem import FitProblem
@@ -44,7 +44,7 @@ def _network(fitted: Fitted, problem: FitProblem, task: NodeTask, device: str) -
         candidate, epochs = fitted.trials[networks[0].place].candidate, min(networks[0].epochs, FIXED_EPOCHS)
         seen = networks[0].seen(task, fitted.outcome)
     else:
-        lean = Candidate(FOR_FEW_LABELS[0])
+        lean = Candidate(LEAN)
         candidate = next((one for one in problem.candidates if one.name == lean.name), lean)
         epochs, seen = FIXED_EPOCHS, replace(task, features=fitted.views[0].apply(task.features))
     return candidate.plan(problem.common, problem.seeds[:1], device).for_all_labels(epochs), seen

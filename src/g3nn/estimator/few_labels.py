@@ -16,8 +16,9 @@ FOR_FEW_LABELS = ("sbm-appnp", "blsm-grand", "dcsbm-grand", "blsm-gcn", "sage", 
 """Models of the panel that are mixed where labels are too few for a search."""
 _SIMPLE_SHARE = 0.2
 """The weight of all simple models together before labels have a say."""
-_LEAN = "sbm-appnp"
-"""It makes the most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""
+LEAN = "sbm-appnp"
+"""It makes the most of few labels if edges link nodes of one class, as they mostly do: its prior and its likelihood
+learn from unlabelled nodes too, and it spreads labels far."""
 _LABELS, _EDGES = 6.0, 20
 """Labels of a class, on average, below which models cannot be compared; edges that this model needs."""
 _EPOCHS, _REPLICAS = {"quick": 60}, 3
@@ -44,7 +45,7 @@ def for_few_labels(problem: FitProblem) -> tuple[Candidate, ...]:
     few = labels < _LABELS and len(models) > 1 and divided and not len(problem.given)
     if asked or not few or not problem.outcome.exclusive or problem.task.num_edges < _EDGES:
         return ()
-    names = (_LEAN,) if parameters["effort"] == "quick" else FOR_FEW_LABELS
+    names = (LEAN,) if parameters["effort"] == "quick" else FOR_FEW_LABELS
     return tuple(one for one in models if one.name in names or one.neighbours)
 
 

@@ -15,7 +15,7 @@ from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.base.parse import SHOWN
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
-from g3nn.estimator.few_labels import for_few_labels, prior_weights, without_choice
+from g3nn.estimator.few_labels import LEAN, for_few_labels, prior_weights, without_choice
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import PATHS, Member, Network, beliefs_about
 from g3nn.estimator.panel import (
@@ -46,9 +46,8 @@ from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.progress import Course, Interrupted
 
-_WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
-"""Which of a panel trains where nothing can be validated. The first makes most of few labels if edges link nodes of one
-class, as they mostly do: its prior and its likelihood learn from unlabelled nodes too, and it spreads labels far."""
+_WITHOUT_VALIDATION = {LEAN: 0, "gcn": 1}
+"""Which of a panel trains where nothing can be validated."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
 _MOST_DOUBT = 0.5

@@ -244,7 +244,6 @@ def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
 
 
 _WIDE: dict[str, Any] = {"hidden": 64}
-_TWO_PASSES: dict[str, Any] = {"samples": 2, "consistency_weight": 1.0}
 _NORMALISED: dict[str, Any] = {
     "order": 5,
     "dropout": 0.8,
@@ -519,7 +518,7 @@ def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
 
 def with_paths(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """As many candidates, the first of which read the paths of types that lead away from a node, or the types."""
-    near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.5, "sharpening": 0.3}
+    near = {**_WIDE, **_two_passes(math.inf), "order": 2, "dropout": 0.5, "sharpening": 0.3}
     narrow = {**_WIDE, "dropout": 0.8}
     paths = [Candidate("mlp", "elbo", _WIDE), Candidate("grand", "elbo", near), Candidate("mlp", "elbo", narrow)]
     first, *others = (replace(one, neighbours=PATHS) for one in paths)
