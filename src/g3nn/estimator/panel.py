@@ -24,14 +24,14 @@ from g3nn.estimator.members import (
     Tabular,
 )
 from g3nn.graph.outcomes import Outcome, PanelModel
-from g3nn.graph.task import NodeTask
+from g3nn.graph.task import NodeTask, Part
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.likelihoods import LIKELIHOODS
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
 from g3nn.model.priors import PRIORS, LabelPrior
-from g3nn.model.tabular import CrossFitted, Part
+from g3nn.model.tabular import CrossFitted
 from g3nn.model.tabular.models import (
     base_rate,
     boosted_trees,

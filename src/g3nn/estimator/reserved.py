@@ -76,15 +76,12 @@ def _extended(
     task = member.seen(search.task, search.outcome)
     plan = candidate.plan(search.common, search.seeds[len(search.choosing) :], search.device)
     plan = plan.for_all_labels(max(int(np.median(learned.best_epoch)), 1))
-    each = zip(plan.seeds, search.reserved_parts(task), strict=True)
-    more = [
-        replace(plan, seeds=(seed,)).fit(replace(part, val=part.val[:0]), search.progress, weights)
-        for seed, (part, weights) in each
-    ]
-    if any("diverged" in one.status for one in more):
+    parts = [(replace(part, val=part.val[:0]), weights) for part, weights in search.reserved_parts(task)]
+    more = plan.fit_parts(parts, search.progress)
+    if "diverged" in more.status:
         return None
     assert isinstance(member, Network)
-    network = network_of(candidate, FitResult.join([learned, *more]), search)
+    network = network_of(candidate, FitResult.join([learned, more]), search)
     return replace(network, isolated_answer=member.isolated_answer, epochs=member.epochs, history=member.history)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -27,11 +26,11 @@ from g3nn.estimator.members import (
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome
-from g3nn.graph.task import NodeTask
+from g3nn.graph.task import NodeTask, Part
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.graph.weights import repeated
 from g3nn.kernels.sparse import is_identity, neighbour_mean
-from g3nn.model.tabular import CrossFitted, Part
+from g3nn.model.tabular import CrossFitted
 from g3nn.queries.edge_trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training import FitResult
@@ -236,16 +235,11 @@ class Search:
         return [self._part(task, fold) for fold in range(self._used_folds)] or [(task, self.weights)]
 
     def _fit(self, plan: Plan, task: NodeTask, deadline: float | None) -> FitResult:
-        """Replicas together, or one by one where each has training and validation nodes of its own."""
+        """Replicas on the same labels, or each on training and validation nodes of its own."""
         if not self.folds:
             return usable(plan.fit(task, self.progress, self.weights, deadline))
-        results = []
-        for done, seed in enumerate(plan.seeds):
-            own, weights = self._part(task, self.fold(seed))
-            now = time.monotonic()
-            until = None if deadline is None else now + (deadline - now) / (len(plan.seeds) - done)
-            results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, weights, until)))
-        return FitResult.join([one for one in results if one.trials] or results[:1])
+        parts = [self._part(task, self.fold(seed)) for seed in plan.seeds]
+        return usable(plan.fit_parts(parts, self.progress, deadline))
 
     def alone(self, model: Candidate) -> Trial:
         """One model that was asked for, on the view that suits it best, with all replicas."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import copy
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from g3nn.base.mapped import blocks
 from g3nn.graph.outcomes import Outcome, Targets
-from g3nn.graph.task import NodeTask
+from g3nn.graph.task import NodeTask, Part
 from g3nn.kernels import Pattern, dropped_linear
 from g3nn.kernels.sparse import (
     SparseMatrix,
@@ -28,6 +29,10 @@ from g3nn.model.marks import EdgeMarks
 from g3nn.model.replicas import Noise, optional_draw
 
 Made = TypeVar("Made")
+
+
+class LabelsApartError(Exception):
+    """A network asks for the labels that training may see, but each replica has its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +126,8 @@ class Inputs:
 
     val, unlabelled: node numbers. targets: the labels, of which training sees some. beliefs: (n, width), those of the
     task. counted: the number of nodes, the first, that count in the terms of nodes; None for all. repeats: how many
-    nodes each node of L and of U stands for.
+    nodes each node of L and of U stands for. apart: one for each replica, where each learns from labels of its own;
+    there are then none that all may see.
     """
 
     task: NodeTask
@@ -133,6 +139,7 @@ class Inputs:
     beliefs: Tensor | None = None
     counted: int | None = None
     repeats: tuple[float, float] = (1.0, 1.0)
+    apart: tuple[Inputs, ...] = ()
 
     @classmethod
     def of(
@@ -153,6 +160,40 @@ class Inputs:
         targets = outcome.targets(task.labels, task.train, device, dtype)
         val, unlabelled = (torch.from_numpy(nodes).to(device) for nodes in (task.val, task.unlabelled))
         return cls(task, features, val, unlabelled, outcome, targets, _tensor(task.beliefs, device, dtype))
+
+    def with_labels_apart(self, parts: Sequence[Part]) -> Inputs:
+        """The same graph for replicas of which each has the training and validation nodes of its own part."""
+        every = torch.arange(self.n, device=self.device)
+        hidden = replace(self.targets, observed=torch.zeros_like(self.targets.observed), train=every[:0])
+        own = tuple(self._with_labels(*part) for part in parts)
+        return replace(self, targets=hidden, val=every[:0], unlabelled=every, apart=own)
+
+    def _with_labels(self, task: NodeTask, weights: np.ndarray | None) -> Inputs:
+        targets = self.outcome.targets(task.labels, task.train, self.device, self.dtype)
+        if weights is not None:
+            targets = replace(targets, weight=torch.from_numpy(weights[task.train]).to(self.device, self.dtype))
+        val, unlabelled = (torch.from_numpy(nodes).to(self.device) for nodes in (task.val, task.unlabelled))
+        return replace(self, task=task, val=val, unlabelled=unlabelled, targets=targets)
+
+    def of_replicas(self, places: Sequence[int]) -> Inputs:
+        """The inputs for some of the replicas, with all that was computed on first use."""
+        if not self.apart:
+            return self
+        found = copy.copy(self)
+        found.__dict__["apart"] = tuple(self.apart[place] for place in places)
+        return found
+
+    @property
+    def labels_of_each(self) -> tuple[Inputs, ...]:
+        """What each replica learns from, or what all do."""
+        return self.apart or (self,)
+
+    def for_each(self, what: Callable[..., tuple[Tensor, ...]], *answers: Tensor) -> tuple[Tensor, ...]:
+        """What follows from labels and answers (R, ...), for all replicas at once or for each from its own labels."""
+        if not self.apart:
+            return what(self, *answers)
+        found = [what(own, *(one[[r]] for one in answers)) for r, own in enumerate(self.apart)]
+        return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes, in the graph without the edges of `nodes`."""
@@ -191,7 +232,12 @@ class Inputs:
     def observed(self) -> Tensor:
         """(n, K): one-hot rows for labelled nodes and zero rows for the others; with another outcome (n, T), its values
         as inputs of a network."""
+        self._check_shared()
         return self.outcome.as_inputs(self.targets)
+
+    def _check_shared(self) -> None:
+        if self.apart:
+            raise LabelsApartError("a network that looks at labels is trained for each part of them")
 
     @property
     def heard(self) -> Inputs:
@@ -245,6 +291,7 @@ class Inputs:
     @cached_property
     def labelled(self) -> Tensor:
         """(n, 1) booleans: the nodes of L."""
+        self._check_shared()
         mask = torch.zeros(self.n, 1, dtype=torch.bool, device=self.device)
         mask[self.train] = True
         return mask

@@ -5,7 +5,7 @@ One formula with named terms covers them all. It is pure: a model, a task and no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -155,8 +155,7 @@ class Objective:
             terms["channels"] = -torch.stack(learned).sum(0) / labels
         if model.likelihood is None or model.prior is None:
             emission = model.emission(inputs.outcome)
-            observed = [emission.supervised(log_q, inputs.targets) for log_q in log_qs]
-            supervised = -mean_of([self._over_labels(log_prob, inputs) for log_prob in observed])
+            supervised = -mean_of([self._of_labels(emission.supervised, inputs, log_q) for log_q in log_qs])
             return Terms(**terms | {"supervised": supervised})
         return Terms(**terms | self._joint_terms(model, log_qs, inputs, source, noise))
 
@@ -177,9 +176,9 @@ class Objective:
             explained = mean_of([inputs.marks.expected_log_prob(labels) for labels in beliefs])
             terms["graph"] = terms["graph"] - explained / rows
         terms |= NodeSums(*mean_of([sums for sums, _ in samples]).unbind(1))._asdict()
-        if (targets := inputs.targets).weight is not None:
-            supervised = [self._over_labels(emission.supervised(log_q, targets), inputs) for log_q in log_qs]
-            prior = [self._over_labels(emission.observed_prior(log_q, log_p, targets), inputs) for log_q in log_qs]
+        if inputs.labels_of_each[0].targets.weight is not None:
+            supervised = [self._of_labels(emission.supervised, inputs, log_q) for log_q in log_qs]
+            prior = [self._of_labels(emission.observed_prior, inputs, log_q, log_p) for log_q in log_qs]
             terms |= {"supervised": -mean_of(supervised), "prior": -mean_of(prior)}
         if log_evidence is not None:
             terms["features"] = -self._reduce(log_evidence)
@@ -192,6 +191,16 @@ class Objective:
         self, emission: Emission, log_q: Tensor, log_p: Tensor, inputs: Inputs, of_posterior: bool
     ) -> tuple[Tensor, Tensor]:
         """The sums (R, 4) over the nodes that count, and the beliefs of all."""
+
+        def own(inputs: Inputs, log_q: Tensor, log_p: Tensor) -> tuple[Tensor, Tensor]:
+            return self._node_terms_of(emission, log_q, log_p, inputs, of_posterior)
+
+        sums, beliefs = inputs.for_each(own, log_q, log_p)
+        return sums, beliefs
+
+    def _node_terms_of(
+        self, emission: Emission, log_q: Tensor, log_p: Tensor, inputs: Inputs, of_posterior: bool
+    ) -> tuple[Tensor, Tensor]:
         classes = inputs.outcome.columns if self.class_mean else 1
         shares = inputs.repeats[0], inputs.repeats[1] / classes
         if self.reduction == "mean":
@@ -201,6 +210,14 @@ class Objective:
             some, targets = (slice(None), slice(inputs.counted)), inputs.targets.first(inputs.counted)
             sums, _ = emission.node_terms(log_q[some], log_p[some], targets, of_posterior, shares)
         return sums, beliefs
+
+    def _of_labels(self, log_prob: Callable[..., Tensor], inputs: Inputs, *answers: Tensor) -> Tensor:
+        """(R,): mean or sum over the training nodes of what answers say about their labels."""
+
+        def own(inputs: Inputs, *answers: Tensor) -> tuple[Tensor]:
+            return (self._over_labels(log_prob(*answers, inputs.targets), inputs),)
+
+        return inputs.for_each(own, *answers)[0]
 
     def _over_labels(self, values: Tensor, inputs: Inputs) -> Tensor:
         """(R,): mean or sum over the training nodes of values (R, |L|)."""

@@ -48,8 +48,12 @@ class TrainingOptions:
     def validated(self, answer: Tensor, inputs: Inputs, emission: Emission) -> Tensor:
         """(2, R): loss and score of answers (R, n, width) on the validation nodes, whose labels `emission` judges; NaN
         without such nodes, as where the last parameters are kept."""
-        if inputs.val.numel() == 0:
-            return answer.new_full((2, len(answer)), torch.nan)
-        where = inputs.targets, inputs.val
-        validation = emission.validation(answer, *where)
-        return torch.stack([emission.calibrated_loss(answer, *where), validation[1]]) if self.calibrated else validation
+
+        def own(inputs: Inputs, answer: Tensor) -> tuple[Tensor, Tensor]:
+            if inputs.val.numel() == 0:
+                return answer.new_full((len(answer),), torch.nan), answer.new_full((len(answer),), torch.nan)
+            where = inputs.targets, inputs.val
+            loss, score = emission.validation(answer, *where)
+            return emission.calibrated_loss(answer, *where) if self.calibrated else loss, score
+
+        return torch.stack(inputs.for_each(own, answer))

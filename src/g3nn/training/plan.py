@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from g3nn.base.errors import DeviceMemoryError, Problems
 from g3nn.base.options import check, known_names, pick, rules
 from g3nn.base.threads import enough_for
 from g3nn.graph.outcomes import OUTCOMES, Outcome
-from g3nn.graph.task import NodeTask
+from g3nn.graph.task import NodeTask, Part
 from g3nn.model.generative import Channels, GenerativeModel, ModelSpec, registered_options
-from g3nn.model.inputs import Inputs
+from g3nn.model.inputs import Inputs, LabelsApartError
 from g3nn.model.objective import Objective
 from g3nn.model.priors import LabelPrior
 from g3nn.model.replicas import Replicas, Sizes
@@ -43,6 +43,8 @@ _TRIED = 64
 
 _REPLICAS_PER_STACK = {"cpu": 32, "cuda": 512}
 """More replicas than this gain nothing: a CPU is busy with a few, a GPU with a few hundred."""
+_CACHED = 1 << 25
+"""On a CPU parts are faster one after another if an epoch of a stack takes more bytes than this."""
 
 
 Trained = tuple[Endings, GenerativeModel]
@@ -142,10 +144,12 @@ class Plan:
         checkpoint: str | Path | None = None,
         checkpoint_every: float = EVERY,
         track: Tracker | str | None = None,
+        apart: Sequence[Part] = (),
     ) -> FitResult:
         """Train and evaluate all trials on a task, as `g3nn.fit` does. progress: also the bar of a whole fit, which has
         its own tracker. label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever
-        training is by then, on the clock of `time.monotonic`."""
+        training is by then, on the clock of `time.monotonic`. apart: for each trial the same graph with training and
+        validation nodes of its own."""
         with Problems() as problems:
             checks.check_workers(task, self.training, self.device, self.workers, problems)
             checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
@@ -156,6 +160,7 @@ class Plan:
         checks.warn_without_edges(task)
         start = time.perf_counter()
         inputs = self._inputs(task, label_weights)
+        inputs = inputs.with_labels_apart(apart) if apart else inputs
         source = self._batches(task, inputs, label_weights) if self.training.batch else inputs
         with (
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
@@ -183,6 +188,28 @@ class Plan:
             result = self._result(task, inputs, parts, time.perf_counter() - start)
             runs.end(result)
             return result
+
+    def fit_parts(
+        self, parts: Sequence[Part], progress: bool | Course | None = None, deadline: float | None = None
+    ) -> FitResult:
+        """Each trial on a part of its own: parts of one graph that differ in training and validation nodes. In one
+        stack where only the loss looks at labels, else one after another, which gives the same."""
+        with suppress(LabelsApartError):
+            if len(parts) > 1 and self._stacks_parts(parts[0][0]):
+                return self.fit(parts[0][0], progress, None, deadline, apart=parts)
+        results = []
+        for done, (seed, (task, weights)) in enumerate(zip(self.seeds, parts, strict=True)):
+            now = time.monotonic()
+            until = None if deadline is None else now + (deadline - now) / (len(parts) - done)
+            alone = dataclasses.replace(self, seeds=(seed,))
+            results.append(alone.fit(task, progress, weights, until))
+        return FitResult.join([one for one in results if one.trials] or results[:1])
+
+    def _stacks_parts(self, task: NodeTask) -> bool:
+        """Whether labels are no more to a model than what its loss compares with: they have no unit, no channel, and
+        validation nodes keep their edges."""
+        plain = self.training.batch == 0 and self.training.ensemble == 1 and self.training.validation == "graph"
+        return plain and task.outcome_model(self.options).exclusive and not self.spec.channels
 
     @property
     def workers(self) -> Workers:
@@ -268,8 +295,14 @@ class Plan:
             self._check_batch(task, inputs)
         if len(self.seeds) * self.training.ensemble == 1 or self.training.batch:
             return 1
-        fitting = replicas_that_fit(lambda: self._stack(task, inputs, [0]).advance(), self.device)
-        return min(_REPLICAS_PER_STACK[self.device.type], fitting)
+
+        def epoch() -> None:
+            self._stack(task, inputs, [0]).advance()
+
+        most = _REPLICAS_PER_STACK[self.device.type]
+        if isinstance(inputs, Inputs) and inputs.apart and self.device.type == "cpu":
+            most = max(_CACHED // max(measured(epoch, self.device), 1), 1)
+        return min(most, replicas_that_fit(epoch, self.device))
 
     def _in_time(self, deadline: float | None) -> bool:
         """By the clock of the first process."""
@@ -293,7 +326,7 @@ class Plan:
         training = pick(options, TrainingOptions)
         if isinstance(inputs, BatchSource):
             return BatchStack(model, objective, inputs, replicas, training, self.workers)
-        return Stack(model, objective, inputs, replicas, training)
+        return Stack(model, objective, inputs.of_replicas(chunk), replicas, training)
 
     def _outcome(self, task: NodeTask, options: Mapping[str, object]) -> Outcome:
         return task.outcome_model(options) if self.start is None else self.start.posterior.sizes.outcome

@@ -149,7 +149,7 @@ class Stack:
 
     def _validated(self) -> Tensor:
         """(2, R): loss and score on the validation nodes; NaN without such nodes, and then nothing is predicted."""
-        if self.inputs.val.numel() == 0:
+        if not any(one.val.numel() for one in self.inputs.labels_of_each):
             return self._recent.new_full((2, self.num_live), torch.nan)
         answer = self.model.predict_log_prob(self._validation_inputs)
         return self.options.validated(answer, self.inputs, self.model.emission(self.inputs.outcome))
@@ -168,6 +168,7 @@ class Stack:
         self._gone.append((self._live[gone], self._track.select(gone)))
         self._track = self._track.select(keep)
         self._live = self._live[keep]
+        self.inputs = self.inputs.of_replicas(keep.tolist())
         keep = keep.to(self.inputs.device)
         self._seeds, self._weights = self._seeds[keep], self._weights.select(keep)
         self._recent = self._recent[:, :, keep].contiguous()

@@ -95,7 +95,7 @@ class Grand(LabelPosterior[GrandOptions]):
         mixed = inputs.mixed_orders(sent if kept is None else sent * kept, self.options.order)
         if noise is None or self.options.isolated_share == 0:
             return mixed
-        everyone = inputs.observed.new_ones(self.weight1.shape[0], inputs.n)
+        everyone = inputs.targets.scale.new_ones(self.weight1.shape[0], inputs.n)
         linked = noise.dropout(everyone, self.options.isolated_share) > 0
         return torch.where(linked.unsqueeze(2), mixed, sent)
 
@@ -110,5 +110,5 @@ class Grand(LabelPosterior[GrandOptions]):
         """(R, n, 1): 0 for dropped nodes, above 1 for the others; None if no node is dropped."""
         if noise is None or self.options.node_dropout == 0:
             return None
-        whole = inputs.observed.new_ones(R, inputs.n)
+        whole = inputs.targets.scale.new_ones(R, inputs.n)
         return noise.dropout(whole, self.options.node_dropout).unsqueeze(2)

@@ -22,4 +22,4 @@ class UniformPrior(LabelPrior):
         self.each = ReplicaCount(replicas)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        return self.answer(self.each(inputs.observed.new_zeros(inputs.n, self.sizes.scores)))
+        return self.answer(self.each(inputs.targets.scale.new_zeros(inputs.n, self.sizes.scores)))

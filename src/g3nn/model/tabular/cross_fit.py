@@ -14,11 +14,8 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from g3nn.base.errors import G3NNError, InputError, Problem
 from g3nn.base.parse import Matrix
 from g3nn.graph.outcomes import Outcome, is_known
-from g3nn.graph.task import NodeTask
+from g3nn.graph.task import Part
 from g3nn.model.tabular.models import FeatureModel, Linear, centres, converted, is_boosted
-
-Part = tuple[NodeTask, np.ndarray | None]
-"""A task with training and validation nodes of its own, and (n,) how often the label of each node counts."""
 
 _MIXED = 1e-3
 """How much of the frequencies of the classes is mixed into probabilities, so that none is 0 or 1."""
