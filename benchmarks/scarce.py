@@ -174,6 +174,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=3)
     parser.add_argument("--unlinked", action="store_true")
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first drawing")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="a file of JSON lines that is added to")
     parser.add_argument("--table", type=Path, help="print the tables of such a file")
@@ -185,7 +186,7 @@ def main() -> None:
     keys = ("graph", "labels", "unlinked", "method", "seed")
     known = {tuple(json.loads(line)[key] for key in keys) for line in done}
     for graph in options.graphs:
-        for seed in range(options.splits):
+        for seed in range(options.first, options.first + options.splits):
             task = few_known(load(graph), options.labels, not options.unlinked, seed).task
             for method in options.methods:
                 for one in joint_models(task) if method == "models" else (method,):

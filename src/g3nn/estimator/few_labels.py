@@ -10,9 +10,10 @@ import numpy as np
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.problem import FitProblem
 from g3nn.estimator.search import FIXED_EPOCHS, Search
+from g3nn.graph.transforms import LENGTH, UNIT
 from g3nn.training.options import LAST
 
-FOR_FEW_LABELS = ("sbm-appnp", "blsm-grand", "dcsbm-grand", "blsm-gcn", "sage", "linkx")
+FOR_FEW_LABELS = ("sbm-appnp", "blsm-grand", "dcsbm-grand", "blsm-gcn", "sage", "gcn", "appnp")
 """Models of the panel that are mixed where labels are too few for a search."""
 _SIMPLE_SHARE = 0.2
 """The weight of all simple models together before labels have a say."""
@@ -54,6 +55,8 @@ def without_choice(search: Search, effort: str) -> Search:
     should end cannot be known, and a network that stopped at another time would not say how certain the final one may
     be. No label chooses one of them, so all may say how certain predictions are."""
     epochs, folds = _EPOCHS.get(effort, FIXED_EPOCHS), (*search.folds, *search.reserved)[:_REPLICAS]
+    if LENGTH in search.views:
+        search = replace(search, views={UNIT: replace(search.views[LENGTH], name=UNIT), **search.views})
     if not folds:
         return replace(search, seeds=search.seeds[:_REPLICAS], fixed=True)
     common = {**search.common, "epochs": min(epochs, int(search.common["epochs"])), "keep": LAST}

@@ -258,6 +258,8 @@ _JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
 """Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
 _ENOUGH_LABELS, _FEW_LABELS = 20, 10
 """Of each class, with which all terms of a joint model count alike; and below which classes are kept from vanishing."""
+_TO_VALIDATE = 2
+"""Labels of a class with which one can be left out."""
 NONE = "none"
 """The objective of a panel without joint models."""
 _OF_JOINT_MODELS = {"eta", "graph_weight", "kl_weight", "entropy_weight", "warm_up"}
@@ -282,12 +284,19 @@ def _joint(labels: float, entropy: float) -> dict[str, Any]:
     """
     share = min(labels / _ENOUGH_LABELS, 1.0)
     weights = {"kl_weight": share, "graph_weight": share**-0.5, "entropy_weight": 1 - (1 - entropy) * share**2}
-    return weights if share < 1 else {"entropy_weight": entropy}
+    return {**weights, **_even(labels)} if share < 1 else {"entropy_weight": entropy}
+
+
+def _even(labels: float) -> dict[str, Any]:
+    """What keeps classes from vanishing where few labels say what they are like. Other terms of the loss would rather
+    have few classes, which are easily told apart."""
+    return {"evenness_weight": labels**-2} if labels < _FEW_LABELS else {}
 
 
 def _two_passes(labels: float) -> dict[str, Any]:
     """Agreement between two noisy passes; with few labels of each class the rare ones would vanish."""
-    return {"samples": 2, "consistency_weight": 1.0} | ({"balanced": True} if labels < _FEW_LABELS else {})
+    kept = {"balanced": True, **_even(labels)} if labels < _FEW_LABELS else {}
+    return {"samples": 2, "consistency_weight": 1.0, **kept}
 
 
 def _for_classes(columns: int, labels: float) -> tuple[PanelModel, ...]:
@@ -297,7 +306,9 @@ def _for_classes(columns: int, labels: float) -> tuple[PanelModel, ...]:
     Each is a combination that the paper or measurements found good for one kind of graph. With many classes `blsm` is
     left out: it looks at every pair of classes for every pair of nodes, and would take nearly all of the time.
     """
-    share = {"graph_weight": 1 / columns, "kl_weight": 1 / columns, **_WIDE}
+    share = {"graph_weight": 1 / columns, "kl_weight": 1 / columns, **_WIDE, **_even(labels)}
+    # A network that learns from labels alone loses classes only where nothing can be validated.
+    alone = {**_WIDE, **(_even(labels) if labels < _TO_VALIDATE else {})}
     agreeing = {**_WIDE, **_two_passes(labels)}
     far = {**agreeing, "order": 8, "feature_dropout": 0.8}
     near = {**agreeing, "order": 2, "dropout": 0.2, "feature_dropout": 0.0, "sharpening": 0.3}
@@ -313,7 +324,7 @@ def _for_classes(columns: int, labels: float) -> tuple[PanelModel, ...]:
         ("blsm-mlp", "elbo", paired),
         ("gat", "elbo", _WIDE),
         ("blsm-appnp", "elbo", paired),
-        ("sage", "elbo", _WIDE),
+        ("sage", "elbo", alone),
         ("blsm-linkx", "elbo", paired),
         ("mlp", "elbo", _WIDE),
         ("dcsbm-grand", "elbo", {**far, **late, **_joint(labels, 0.7)}),
@@ -321,8 +332,8 @@ def _for_classes(columns: int, labels: float) -> tuple[PanelModel, ...]:
         ("grand", "elbo", {**agreeing, **_NORMALISED, "travelling": "features", "lr": 0.2}),
         ("gcnii", "elbo", _WIDE),
         ("grand", "elbo", far),
-        ("gcn", "elbo", _WIDE),
-        ("appnp", "elbo", _WIDE),
+        ("gcn", "elbo", alone),
+        ("appnp", "elbo", alone),
         ("sbm-gcn", "released", {"eta": 0.5, **_WIDE}),
         ("gsbm-mlp", "elbo", {"p0": 0.1, "p1": 0.9, **_WIDE}),
         ("gsbm-sage", "elbo", {"p0": 0.1, "p1": 0.9, **_WIDE}),

@@ -44,7 +44,7 @@ from g3nn.queries.edge_trust import EdgeTrust
 from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training.checks import checked_device, plain
 
-FORMAT, VERSION = "g3nn-model", 4
+FORMAT, VERSION = "g3nn-model", 5
 FIRST = 3
 """The oldest version of the format that is read: that of g3nn 0.2.0, the first release."""
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
@@ -58,13 +58,23 @@ Tensors = dict[str, Arrays]
 def _from_3(record: Json, tensors: Tensors) -> tuple[Json, Tensors]:
     """Learning curves got a term for channels, which is zero where there are none; whether validation nodes were
     trained on in the end no longer follows from the parameters."""
-    place, arrays = TERM_NAMES.index("channels"), tensors[GRAPH]
-    longer = {name: np.insert(array, place, 0, axis=1) for name, array in arrays.items() if name.endswith(".history")}
     fitted = {**record["fitted"], "refitted": bool(record["parameters"]["refit"])}
-    return {**record, "fitted": fitted}, {**tensors, GRAPH: {**arrays, **longer}}
+    return {**record, "fitted": fitted}, _with_term("channels", tensors)
 
 
-MIGRATIONS: dict[int, Callable[[Json, Tensors], tuple[Json, Tensors]]] = {3: _from_3}
+def _from_4(record: Json, tensors: Tensors) -> tuple[Json, Tensors]:
+    """Learning curves got a term for how unevenly classes are shared out."""
+    return record, _with_term("evenness", tensors)
+
+
+def _with_term(name: str, tensors: Tensors) -> Tensors:
+    """With a term in learning curves that was zero."""
+    place, arrays = TERM_NAMES.index(name), tensors[GRAPH]
+    longer = {key: np.insert(array, place, 0, axis=1) for key, array in arrays.items() if key.endswith(".history")}
+    return {**tensors, GRAPH: {**arrays, **longer}}
+
+
+MIGRATIONS: dict[int, Callable[[Json, Tensors], tuple[Json, Tensors]]] = {3: _from_3, 4: _from_4}
 """For each version that was released before the current one: what turns the content of a folder into that of the next.
 Whoever raises VERSION adds one here, and the folder of a model to tests/released."""
 _NUMBERS = {"BOOL", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64"}

@@ -192,7 +192,7 @@ class Inputs:
         """What follows from labels and answers (R, ...), for all replicas at once or for each from its own labels."""
         if not self.apart:
             return what(self, *answers)
-        found = [what(own, *(one[[r]] for one in answers)) for r, own in enumerate(self.apart)]
+        found = [what(own, *(one[r : r + 1] for one in answers)) for r, own in enumerate(self.apart)]
         return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:

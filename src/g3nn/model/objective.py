@@ -5,6 +5,7 @@ One formula with named terms covers them all. It is pure: a model, a task and no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +53,9 @@ class Objective:
         "weight of an additional cross-entropy - E_q log p(Y_U), with a gradient for the prior only",
         low=0,
         per_replica=True,
+    )
+    evenness_weight: Scalar = number(
+        0.0, "weight of KL(mean of q || all classes alike), which keeps classes from vanishing", low=0, per_replica=True
     )
     samples: int = integer(1, "number of noisy passes through q in each step; their terms are averaged", low=1, high=16)
     sharpening: float = number(0.5, "temperature that sharpens the mean of the samples", low=0.05, high=1)
@@ -135,6 +139,7 @@ class Objective:
             consistency=each(self.consistency_weight),
             distillation=each(self.distillation_weight),
             channels=each(1.0),
+            evenness=each(self.evenness_weight),
         )
 
     def terms(self, model: GenerativeModel, inputs: Inputs, source: DrawsPairs, noise: Noise) -> Terms:
@@ -149,6 +154,8 @@ class Objective:
             terms["laplacian"] = self._reduce(source.edges.weighted(source.edges.squared_distance(q)))
         if np.any(self.consistency_weight):
             terms["consistency"] = self._consistency(log_qs, inputs)
+        if np.any(self.evenness_weight):
+            terms["evenness"] = _unevenness(mean_of([inputs.outcome.mean(log_q) for log_q in log_qs]))
         if learned := [prior for channel in model.channels if (prior := channel.log_prior()) is not None]:
             # In a mean over L it counts once, in all batches together.
             labels = inputs.repeats[0] * inputs.train.numel() if self.reduction == "mean" else 1.0
@@ -261,6 +268,12 @@ class Objective:
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,): mean or sum over the second dimension."""
         return values.mean(1) if self.reduction == "mean" else values.sum(1)
+
+
+def _unevenness(q: Tensor) -> Tensor:
+    """(R,): KL of the mean of q (R, n, K) over nodes from the uniform distribution."""
+    share = q.mean(1)
+    return (share * share.clamp_min(torch.finfo(share.dtype).tiny).log()).sum(1) + math.log(q.shape[2])
 
 
 OBJECTIVES = ("elbo", "released", "laplacian")

@@ -35,6 +35,8 @@ class Terms:
     """- E_q log p(Y_U | X) with a gradient for the prior only; zero without a weight"""
     channels: Tensor
     """- log p of what is learned about channels, up to a constant; zero without such channels"""
+    evenness: Tensor
+    """KL of the mean of q over all nodes from classes that are all alike; zero without a weight"""
 
     @property
     def kl(self) -> Tensor:
@@ -60,7 +62,7 @@ TERM_NAMES = tuple(field.name for field in fields(Terms))
 _FROM_THE_START = ("prior", "supervised", "features", "own", "channels")
 """The terms with full weight from the first epoch; the others depend on answers, which have to be learned first."""
 
-_ON_DEMAND = ("laplacian", "consistency", "distillation")
+_ON_DEMAND = ("laplacian", "consistency", "distillation", "evenness")
 """The terms that are computed only if some replica gives them a weight."""
 
 
