@@ -124,6 +124,19 @@ def test_weights_scale_their_terms(inputs, source, noise):
     assert (t.laplacian > 0).all()
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_evenness_is_how_far_the_mean_of_q_is_from_classes_that_are_all_alike(inputs, source, noise, reduction):
+    model = make_model("sbm")
+    found = Objective.elbo(evenness_weight=(0.5, 2.0), reduction=reduction).terms(model, inputs, source, noise).evenness
+    share = model.posterior.log_prob(inputs, None).exp().mean(1)
+    alike = torch.full_like(share, 1 / share.shape[1])
+    torch.testing.assert_close(
+        found, torch.distributions.kl_divergence(*map(torch.distributions.Categorical, (share, alike)))
+    )
+    assert (found > 0).all()
+    assert not Objective.elbo().terms(model, inputs, source, noise).evenness.any()
+
+
 def test_means_are_sums_divided_by_what_they_are_over(task, noise):
     """Two nodes are hidden and four observed, so that one number cannot stand for the other."""
     inputs = Inputs.of(task.with_split(np.array([0, 1, 2, 4]), np.array([3]), np.array([5])), dtype=torch.float64)

@@ -7,6 +7,7 @@ import pytest
 
 import g3nn
 from g3nn.base.errors import InputError
+from g3nn.training.stack import HISTORY_NAMES
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +96,15 @@ def test_each_step_needs_a_number_of_neighbours(task):
 def test_numbers_of_neighbours_are_checked(task, fan_out):
     with pytest.raises(InputError, match="fan_out"):
         g3nn.fit(task, "gcn", device="cpu", batch=32, fan_out=fan_out)
+
+
+def test_classes_are_kept_even_in_batches_too(task):
+    uneven = np.concatenate([task.train[task.labels[task.train] == k][: 20 - 9 * k] for k in range(3)])
+    task = task.with_split(np.sort(uneven), task.val, task.test)
+    options = {"epochs": 20, "seed": 3, "device": "cpu", "batch": 10}
+    plain, even = (g3nn.fit(task, "gcn", **options, evenness_weight=weight) for weight in (0.0, 5.0))
+    shares = [result.answers.exp()[0].mean(0).max() for result in (plain, even)]
+    assert shares[1] < shares[0] - 0.02
+    place = HISTORY_NAMES.index("evenness")
+    assert (even.history[:, place] > 0).all()
+    assert not plain.history[:, place].any()

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from g3nn.estimator.panel import Candidate
+from g3nn.estimator.panel import Candidate, networks_alone
 from g3nn.estimator.problem import FitProblem
 from g3nn.estimator.search import FIXED_EPOCHS, Search
 from g3nn.graph.transforms import LENGTH, UNIT
 from g3nn.training.options import LAST
 
-FOR_FEW_LABELS = ("sbm-appnp", "blsm-grand", "dcsbm-grand", "blsm-gcn", "sage", "gcn", "appnp")
-"""Models of the panel that are mixed where labels are too few for a search."""
+FOR_FEW_LABELS = ("dcsbm-grand", "blsm-gcn", "sage")
+"""Models of the panel that are mixed where labels are too few for a search, joint ones with their networks beside them:
+labels are too few to say whether a likelihood helps, too."""
 _SIMPLE_SHARE = 0.2
 """The weight of all simple models together before labels have a say."""
 LEAN = "sbm-appnp"
@@ -46,8 +47,11 @@ def for_few_labels(problem: FitProblem) -> tuple[Candidate, ...]:
     few = labels < _LABELS and len(models) > 1 and divided and not len(problem.given)
     if asked or not few or not problem.outcome.exclusive or problem.task.num_edges < _EDGES:
         return ()
-    names = (LEAN,) if parameters["effort"] == "quick" else FOR_FEW_LABELS
-    return tuple(one for one in models if one.name in names or one.neighbours)
+    if parameters["effort"] == "quick":
+        return tuple(one for one in models if one.name == LEAN or one.neighbours)
+    found = [one for one in models if one.name in FOR_FEW_LABELS or one.neighbours]
+    both = (*found, *networks_alone(found, problem.outcome)) if problem.joint else found
+    return tuple({one.key: one for one in both}.values())
 
 
 def without_choice(search: Search, effort: str) -> Search:

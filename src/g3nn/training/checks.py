@@ -71,6 +71,8 @@ def check_outcome(
     if not OUTCOMES[outcome].exclusive and objective.label_use == "plug-in":
         plugged = f"labels plugged into the log-odds, for outcome {outcome!r}"
         problems.add("objective", plugged, "elbo or laplacian", "The authors' code handles classes only.")
+    if not OUTCOMES[outcome].exclusive and np.any(objective.evenness_weight):
+        problems.add("evenness_weight", f"{objective.evenness_weight!r} for outcome {outcome!r}", "0 but for classes")
     doubts_edges = any(issubclass(one, EdgeChannel) for one in spec.channel_components())
     if doubts_edges and objective.label_use == "plug-in":
         given = f"labels plugged into the log-odds, as released does, with {spec.channel_names!r}"

@@ -16,7 +16,7 @@ CREATE TABLE answers (
     sure REAL,
     undone TEXT
 );
-INSERT INTO "answers" VALUES(1,'r1','2026-11-18T18:37:00.915+00:00','ann','s1','p7','label','tea','a note','chosen','art',0.5,NULL);
+INSERT INTO "answers" VALUES(1,'r1','2026-11-20T01:17:16.736+00:00','ann','s1','p7','label','tea','a note','chosen','art',0.5,NULL);
 CREATE TABLE classes (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 INSERT INTO "classes" VALUES(1,'art');
 INSERT INTO "classes" VALUES(2,'law');
@@ -40,7 +40,7 @@ CREATE TABLE verdicts (
     target TEXT NOT NULL,
     verdict TEXT NOT NULL CHECK (verdict IN ('keep', 'remove', 'add', 'leave'))
 );
-INSERT INTO "verdicts" VALUES(1,'r2','2026-11-18T18:37:00.919+00:00','ann','p1','p2','remove');
+INSERT INTO "verdicts" VALUES(1,'r2','2026-11-20T01:17:16.737+00:00','ann','p1','p2','remove');
 CREATE INDEX answers_of_nodes ON answers (node);
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('answers',1);

@@ -126,3 +126,8 @@ def test_what_makes_no_sense_is_refused_with_what_does(outcome, request_, argume
 def test_an_option_of_another_outcome_is_refused_for_classes(learnable):
     with pytest.raises(g3nn.InputError, match=r"refine: got True for outcome 'classes'.*tags"):
         g3nn.fit(learnable, "sbm-gcn", refine=True)
+
+
+def test_only_classes_can_be_kept_even():
+    with pytest.raises(g3nn.InputError, match="evenness_weight"):
+        g3nn.fit(task_of("real"), "gcn", epochs=1, device="cpu", evenness_weight=1.0)
