@@ -1,7 +1,8 @@
 """What a release wrote is read by every later one: models, stores of results, labelling projects.
 
 The folders in tests/released hold what the release of that name wrote, made by tests/support/released_files.py, and
-0.2.1.dev what was written on the way from 0.2.0 to 0.3.0. If a test here fails after a change of what is saved: raise the version of that format, add a migration, and add a folder.
+0.2.1.dev what was written on the way from 0.2.0 to 0.3.0. If a test here fails after a change of what is saved: raise
+the version of that format, add a migration, and add a folder.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from g3nn.base.errors import Problems, check_name, refuse, warn_caller
 from g3nn.base.parse import node_numbers
 from g3nn.estimator import updating
+from g3nn.estimator.asked_prior import SavedPrior
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
 from g3nn.estimator.members import Parameters
-from g3nn.estimator.panel import SavedPrior
 from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table

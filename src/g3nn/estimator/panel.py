@@ -24,18 +24,18 @@ from g3nn.estimator.members import (
     Tabular,
 )
 from g3nn.graph.outcomes import Outcome, PanelModel
-from g3nn.graph.task import NodeTask, Part
+from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import ModelSpec, registered_options
+from g3nn.model.inputs import Part
 from g3nn.model.likelihoods import LIKELIHOODS
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
-from g3nn.model.priors import PRIORS, LabelPrior
+from g3nn.model.priors import LabelPrior
 from g3nn.model.tabular import CrossFitted
 from g3nn.model.tabular.models import (
     base_rate,
     boosted_trees,
-    check_feature_model,
     estimator_name,
     is_boosted,
     linear,
@@ -461,62 +461,8 @@ def usable(result: FitResult) -> FitResult:
     return result if len(finite) == result.trials else result.select(finite)
 
 
-AUTO, GIVEN = "auto", "given"
-_DEFAULT = "mlp"
 _WITH_BELIEFS = 2
 """How many networks are tried a second time, with beliefs as additional columns."""
-
-
-@dataclass(frozen=True)
-class SavedPrior:
-    """The estimator that was the prior of a saved model, in words: its class and its parameters."""
-
-    name: str
-    parameters: Mapping[str, str]
-
-    @classmethod
-    def of(cls, estimator: BaseEstimator) -> SavedPrior:
-        return cls(type(estimator).__name__, {name: repr(value) for name, value in estimator.get_params().items()})
-
-
-def feature_model(prior: str | BaseEstimator | SavedPrior) -> BaseEstimator | None:
-    """The estimator that is to learn p(y | x), None if the prior is no such thing."""
-    return None if isinstance(prior, str | SavedPrior) else prior
-
-
-def asked_prior(prior: str | BaseEstimator | SavedPrior) -> str | None:
-    """The name of the prior of every joint model, None if nothing was asked for that exists."""
-    if isinstance(prior, str):
-        return prior if prior in PRIORS and prior != GIVEN else None
-    return GIVEN
-
-
-def check_prior(parameters: Parameters, outcome: type[Outcome], problems: Problems) -> None:
-    """Record what is wrong with the prior by itself, and together with the model and the options."""
-    prior, model, options = (parameters[name] for name in ("prior", "model", "options"))
-    other = options.get("prior") if isinstance(options, Mapping) else None
-    if isinstance(prior, SavedPrior):
-        advice = f"The model was loaded: it answers, but to fit it again pass a new {prior.name} as prior."
-        problems.add("prior", f"the description of a saved {prior.name}", "a name or an estimator", advice)
-        return
-    if isinstance(prior, str):
-        problems.name("prior", prior, (AUTO, *(name for name in PRIORS if name != GIVEN)))
-        if other == GIVEN:
-            advice = "Pass what gives the beliefs: prior=LogisticRegression()."
-            problems.add("options['prior']", repr(other), "any other prior", advice)
-        if prior == AUTO:
-            return
-    else:
-        check_feature_model(prior, outcome, problems)
-        spec = None if model == AUTO else checked_spec(model, _DEFAULT, Problems())
-        if spec is not None and spec.likelihood is None:
-            advice = "Name a model with a likelihood, such as 'sbm-gcn', or leave model='auto'."
-            given = f"{estimator_name(prior)} for model {spec.name!r}, which has no likelihood"
-            problems.add("prior", given, "a model that has a prior", advice)
-    if other is not None:
-        problems.add("prior", f"a prior beside options['prior'], {other!r}", "one of them")
-    if isinstance(model, ModelSpec) and model.prior != _DEFAULT:
-        problems.add("prior", "a prior beside that of a ModelSpec", "one of them")
 
 
 def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -17,17 +17,14 @@ from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.parse import node_indices, read_weighted_edges, stated_edges, two_by_two
+from g3nn.estimator.asked_prior import GIVEN, asked_prior, check_prior, feature_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import (
-    GIVEN,
     NONE,
     Candidate,
-    asked_prior,
     candidates,
     check_candidates,
-    check_prior,
-    feature_model,
     panel_of,
     simple_candidates,
     with_believers,

@@ -22,9 +22,10 @@ from g3nn.base.errors import DataError, Problems
 from g3nn.base.folders import check_new_folder, mend, new_folder
 from g3nn.base.options import check, known_names
 from g3nn.estimator.answers import Answerer, Calibration
+from g3nn.estimator.asked_prior import SavedPrior, feature_model
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Answers, Member, Network, Parameters, Propagation, Tabular, with_belief_columns
-from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
+from g3nn.estimator.panel import PanelEntry
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.marks import Marks
 from g3nn.graph.outcomes import OUTCOMES, RealOptions, ValueOptions, Warp

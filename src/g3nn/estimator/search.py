@@ -26,10 +26,11 @@ from g3nn.estimator.members import (
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome
-from g3nn.graph.task import NodeTask, Part
+from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.graph.weights import repeated
 from g3nn.kernels.sparse import is_identity, neighbour_mean
+from g3nn.model.inputs import Part
 from g3nn.model.tabular import CrossFitted
 from g3nn.queries.edge_trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.queries.wrong_labels import JudgedLabels

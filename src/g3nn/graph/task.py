@@ -260,8 +260,3 @@ class NodeTask:
         checked = NodeTask.build(**given | {"train": train, "val": val, "test": test}, weights=False)
         split = {name: getattr(checked, name) for name in ("train", "val", "test")}
         return replace(self, **split, setting=setting or self.setting, beliefs=None, unit=None)
-
-
-Part = tuple[NodeTask, np.ndarray | None]
-"""A task with training and validation nodes of its own, and (n,) how often the label of each node counts; None: once
-each."""

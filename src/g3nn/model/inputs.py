@@ -15,7 +15,7 @@ from torch import Tensor
 
 from g3nn.base.mapped import blocks
 from g3nn.graph.outcomes import Outcome, Targets
-from g3nn.graph.task import NodeTask, Part
+from g3nn.graph.task import NodeTask
 from g3nn.kernels import Pattern, dropped_linear
 from g3nn.kernels.sparse import (
     SparseMatrix,
@@ -29,6 +29,11 @@ from g3nn.model.marks import EdgeMarks
 from g3nn.model.replicas import Noise, optional_draw
 
 Made = TypeVar("Made")
+
+
+Part = tuple[NodeTask, np.ndarray | None]
+"""A task with training and validation nodes of its own, and (n,) how often the label of each node counts; None: once
+each."""
 
 
 class LabelsApartError(Exception):

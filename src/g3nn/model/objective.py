@@ -29,6 +29,9 @@ from g3nn.model.terms import TERM_NAMES, Terms, Weights, mean_of
 _SPARED = 16
 """An edge and a non-edge have four ends. If these are less than a quarter of the nodes, the others are left out."""
 
+_LEAST = 1e-30
+"""The share of a class is taken to be at least this much."""
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -155,15 +158,16 @@ class Objective:
         if np.any(self.consistency_weight):
             terms["consistency"] = self._consistency(log_qs, inputs)
         if np.any(self.evenness_weight):
-            terms["evenness"] = _unevenness(mean_of([inputs.outcome.mean(log_q) for log_q in log_qs]))
+            share = mean_of([inputs.outcome.mean(log_q).mean(1) for log_q in log_qs])
+            terms["evenness"] = (share * (share.clamp_min(_LEAST).log() + math.log(share.shape[1]))).sum(1)
         if learned := [prior for channel in model.channels if (prior := channel.log_prior()) is not None]:
             # In a mean over L it counts once, in all batches together.
             labels = inputs.repeats[0] * inputs.train.numel() if self.reduction == "mean" else 1.0
             terms["channels"] = -torch.stack(learned).sum(0) / labels
         if model.likelihood is None or model.prior is None:
             emission = model.emission(inputs.outcome)
-            supervised = -mean_of([self._of_labels(emission.supervised, inputs, log_q) for log_q in log_qs])
-            return Terms(**terms | {"supervised": supervised})
+            supervised = [self._over_labels(emission.supervised, inputs, log_q) for log_q in log_qs]
+            return Terms(**terms | {"supervised": -mean_of(supervised)})
         return Terms(**terms | self._joint_terms(model, log_qs, inputs, source, noise))
 
     def _joint_terms(
@@ -173,7 +177,8 @@ class Objective:
         assert model.prior is not None
         log_p, log_evidence = model.prior.log_joint(inputs, noise)
         emission, of_posterior = model.emission(inputs.outcome), self.graph_labels == "posterior"
-        samples = [self._node_terms(emission, log_q, log_p, inputs, of_posterior) for log_q in log_qs]
+        of_nodes = partial(self._node_terms, emission, of_posterior)
+        samples = [inputs.for_each(of_nodes, log_q, log_p) for log_q in log_qs]
         beliefs = [labels for _, labels in samples]
         beliefs = [mean_of(beliefs)] if inputs.outcome.pooled else beliefs
         parts = of_types(model.likelihood, source, inputs, self.reduction == "mean")
@@ -184,30 +189,21 @@ class Objective:
             terms["graph"] = terms["graph"] - explained / rows
         terms |= NodeSums(*mean_of([sums for sums, _ in samples]).unbind(1))._asdict()
         if inputs.labels_of_each[0].targets.weight is not None:
-            supervised = [self._of_labels(emission.supervised, inputs, log_q) for log_q in log_qs]
-            prior = [self._of_labels(emission.observed_prior, inputs, log_q, log_p) for log_q in log_qs]
+            supervised = [self._over_labels(emission.supervised, inputs, log_q) for log_q in log_qs]
+            prior = [self._over_labels(emission.observed_prior, inputs, log_q, log_p) for log_q in log_qs]
             terms |= {"supervised": -mean_of(supervised), "prior": -mean_of(prior)}
         if log_evidence is not None:
             terms["features"] = -self._reduce(log_evidence)
         if np.any(self.distillation_weight):
-            taught = [self._node_terms(inputs.outcome, q.detach(), log_p, inputs, True)[0] for q in log_qs]
+            of_nodes = partial(self._node_terms, inputs.outcome, True)
+            taught = [inputs.for_each(of_nodes, q.detach(), log_p)[0] for q in log_qs]
             terms["distillation"] = mean_of([NodeSums(*sums.unbind(1)).cross_entropy for sums in taught])
         return terms
 
     def _node_terms(
-        self, emission: Emission, log_q: Tensor, log_p: Tensor, inputs: Inputs, of_posterior: bool
+        self, emission: Emission, of_posterior: bool, inputs: Inputs, log_q: Tensor, log_p: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The sums (R, 4) over the nodes that count, and the beliefs of all."""
-
-        def own(inputs: Inputs, log_q: Tensor, log_p: Tensor) -> tuple[Tensor, Tensor]:
-            return self._node_terms_of(emission, log_q, log_p, inputs, of_posterior)
-
-        sums, beliefs = inputs.for_each(own, log_q, log_p)
-        return sums, beliefs
-
-    def _node_terms_of(
-        self, emission: Emission, log_q: Tensor, log_p: Tensor, inputs: Inputs, of_posterior: bool
-    ) -> tuple[Tensor, Tensor]:
         classes = inputs.outcome.columns if self.class_mean else 1
         shares = inputs.repeats[0], inputs.repeats[1] / classes
         if self.reduction == "mean":
@@ -218,20 +214,16 @@ class Objective:
             sums, _ = emission.node_terms(log_q[some], log_p[some], targets, of_posterior, shares)
         return sums, beliefs
 
-    def _of_labels(self, log_prob: Callable[..., Tensor], inputs: Inputs, *answers: Tensor) -> Tensor:
-        """(R,): mean or sum over the training nodes of what answers say about their labels."""
+    def _over_labels(self, log_prob: Callable[..., Tensor], inputs: Inputs, *answers: Tensor) -> Tensor:
+        """(R,): mean or sum over the training nodes of what answers say about their labels, (R, |L|)."""
 
         def own(inputs: Inputs, *answers: Tensor) -> tuple[Tensor]:
-            return (self._over_labels(log_prob(*answers, inputs.targets), inputs),)
+            values, weight = log_prob(*answers, inputs.targets), inputs.targets.weight
+            if self.reduction == "mean":
+                return (values.mean(1) if weight is None else (values * (weight / weight.sum())).sum(1),)
+            return (inputs.repeats[0] * (values if weight is None else values * weight).sum(1),)
 
         return inputs.for_each(own, *answers)[0]
-
-    def _over_labels(self, values: Tensor, inputs: Inputs) -> Tensor:
-        """(R,): mean or sum over the training nodes of values (R, |L|)."""
-        weight = inputs.targets.weight
-        if self.reduction == "mean":
-            return values.mean(1) if weight is None else (values * (weight / weight.sum())).sum(1)
-        return inputs.repeats[0] * (values if weight is None else values * weight).sum(1)
 
     def _graph(self, model: GenerativeModel, parts: list[OfType], labels: Tensor, noise: Noise) -> Tensor:
         """(R,): minus the expected log-probability of the edges of all types."""
@@ -268,12 +260,6 @@ class Objective:
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,): mean or sum over the second dimension."""
         return values.mean(1) if self.reduction == "mean" else values.sum(1)
-
-
-def _unevenness(q: Tensor) -> Tensor:
-    """(R,): KL of the mean of q (R, n, K) over nodes from the uniform distribution."""
-    share = q.mean(1)
-    return (share * share.clamp_min(torch.finfo(share.dtype).tiny).log()).sum(1) + math.log(q.shape[2])
 
 
 OBJECTIVES = ("elbo", "released", "laplacian")

@@ -17,9 +17,9 @@ from g3nn.base.errors import DeviceMemoryError, Problems
 from g3nn.base.options import check, known_names, pick, rules
 from g3nn.base.threads import enough_for
 from g3nn.graph.outcomes import OUTCOMES, Outcome
-from g3nn.graph.task import NodeTask, Part
+from g3nn.graph.task import NodeTask
 from g3nn.model.generative import Channels, GenerativeModel, ModelSpec, registered_options
-from g3nn.model.inputs import Inputs, LabelsApartError
+from g3nn.model.inputs import Inputs, LabelsApartError, Part
 from g3nn.model.objective import Objective
 from g3nn.model.priors import LabelPrior
 from g3nn.model.replicas import Replicas, Sizes

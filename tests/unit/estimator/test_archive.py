@@ -157,14 +157,14 @@ def test_a_full_disk_leaves_nothing(tmp_path):
 
 def test_a_newer_format_is_named(folder):
     rewrite(folder, version=99)
-    with pytest.raises(DataError, match=r"newer g3nn \(format 99, this one reads 3 to 4\)\. Upgrade"):
+    with pytest.raises(DataError, match=r"newer g3nn \(format 99, this one reads 3 to 5\)\. Upgrade"):
         read_archive(folder)
 
 
 def test_an_older_format_is_named(folder):
     rewrite(folder, version=1)
     with pytest.raises(
-        DataError, match=r"older g3nn \(format 1, this one reads 3 to 4\)\. .*fit and save the model again"
+        DataError, match=r"older g3nn \(format 1, this one reads 3 to 5\)\. .*fit and save the model again"
     ):
         read_archive(folder)
 

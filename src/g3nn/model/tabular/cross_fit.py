@@ -14,7 +14,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from g3nn.base.errors import G3NNError, InputError, Problem
 from g3nn.base.parse import Matrix
 from g3nn.graph.outcomes import Outcome, is_known
-from g3nn.graph.task import Part
+from g3nn.model.inputs import Part
 from g3nn.model.tabular.models import FeatureModel, Linear, centres, converted, is_boosted
 
 _MIXED = 1e-3
