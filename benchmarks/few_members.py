@@ -89,7 +89,8 @@ def answers_of(task: NodeTask, labels: int, seed: int, device: str, evenness: Se
     seeds = tuple(range(1000 * seed, 1000 * seed + len(parts)))
     for name, one in candidates(task, labels).items():
         weights = np.repeat(evenness, len(parts)).tolist()
-        plan = one.plan({"evenness_weight": tuple(weights)}, seeds * len(evenness), device).for_all_labels(EPOCHS)
+        one = replace(one, options={**one.options, "evenness_weight": tuple(weights)})
+        plan = one.plan({}, seeds * len(evenness), device).for_all_labels(EPOCHS)
         result = plan.fit_parts(parts * len(evenness), False)
         for place, weight in enumerate(evenness):
             answers = result.answers[place * len(parts) : (place + 1) * len(parts)]

@@ -49,7 +49,10 @@ def for_few_labels(problem: FitProblem) -> tuple[Candidate, ...]:
         return ()
     if parameters["effort"] == "quick":
         return tuple(one for one in models if one.name == LEAN or one.neighbours)
-    found = [one for one in models if one.name in FOR_FEW_LABELS or one.neighbours]
+    names = (*FOR_FEW_LABELS, LEAN) if any(one.neighbours for one in models) else FOR_FEW_LABELS
+    found = [one for one in models if one.name in names or one.neighbours]
+    if not any("-" in one.name for one in found):
+        found = list(models)
     both = (*found, *networks_alone(found, problem.outcome)) if problem.joint else found
     return tuple({one.key: one for one in both}.values())
 

@@ -63,9 +63,9 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
 
     notes: gets what the caller should know. known: what was tried before, in an earlier fit to the same problem."""
     search = _with_beliefs(problem, _search(problem, progress, notes, bool(known)))
-    few = () if known else for_few_labels(problem)
+    few, quick = () if known else for_few_labels(problem), problem.parameters["effort"] == "quick"
     with _quiet_without_edges(search):
-        judged, search = (None, search) if len(few) == 1 else _with_judged_labels(problem, search)
+        judged, search = (None, search) if few and quick else _with_judged_labels(problem, search)
         few = few if search.corrected is None else ()
         search = without_choice(search, problem.parameters["effort"]) if few else search
         tried = few or problem.candidates

@@ -197,7 +197,8 @@ class Inputs:
         """What follows from labels and answers (R, ...), for all replicas at once or for each from its own labels."""
         if not self.apart:
             return what(self, *answers)
-        found = [what(own, *(one[r : r + 1] for one in answers)) for r, own in enumerate(self.apart)]
+        each = zip(*(one.split(1) for one in answers), strict=True)
+        found = [what(own, *parts) for own, parts in zip(self.apart, each, strict=True)]
         return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
@@ -231,6 +232,7 @@ class Inputs:
     @property
     def train(self) -> Tensor:
         """The nodes of L."""
+        self._check_shared()
         return self.targets.train
 
     @cached_property

@@ -123,6 +123,11 @@ class Objective:
         """Whether a model without a likelihood is trained on edges too."""
         return bool(np.any(self.laplacian_weight))
 
+    @property
+    def needs_unlabelled(self) -> bool:
+        """Whether a model without a likelihood is trained on unlabelled nodes too."""
+        return bool(np.any(self.evenness_weight))
+
     def weights(
         self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> Weights:
@@ -158,7 +163,7 @@ class Objective:
         if np.any(self.consistency_weight):
             terms["consistency"] = self._consistency(log_qs, inputs)
         if np.any(self.evenness_weight):
-            share = mean_of([inputs.outcome.mean(log_q).mean(1) for log_q in log_qs])
+            share = mean_of([inputs.outcome.mean(log_q)[:, : inputs.counted].mean(1) for log_q in log_qs])
             terms["evenness"] = (share * (share.clamp_min(_LEAST).log() + math.log(share.shape[1]))).sum(1)
         if learned := [prior for channel in model.channels if (prior := channel.log_prior()) is not None]:
             # In a mean over L it counts once, in all batches together.

@@ -101,9 +101,9 @@ class BatchStack(Stack):
         return nodes.to(self._batches.place).tensor_split(count)
 
     def _drawn(self, labelled: Tensor, noise: Noise) -> tuple[Inputs, DrawsPairs]:
-        """What the objective needs of a batch: without a model of the graph, and without a term over its edges, the
-        labelled nodes."""
-        if self.model.likelihood is None and not self.objective.needs_pairs:
+        """What the objective needs of a batch: without a model of the graph, and without a term over its edges or over
+        all nodes, the labelled nodes."""
+        if self.model.likelihood is None and not (self.objective.needs_pairs or self.objective.needs_unlabelled):
             alike = len(labelled) == len(self._batches.task.train)
             return self._found(_LABELLED, alike, lambda: self._batches.labelled(labelled, noise)), NO_PAIRS
         return self._batches.batch(labelled, self.options.batch, noise, self.objective.negatives)

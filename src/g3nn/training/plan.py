@@ -167,15 +167,20 @@ class Plan:
             self._watched(progress) as watch,
             self._tracked(task, told, inputs.outcome) as runs,
         ):
+            waiting = len(self.seeds) * self.training.ensemble
 
             def over() -> bool:
                 return isinstance(progress, Course) and progress.over
 
             def train(chunk: list[int]) -> Trained:
+                nonlocal waiting
+                now, share = time.monotonic(), min(len(chunk) / max(waiting, 1), 1.0)
+                until = None if deadline is None else now + (deadline - now) * share
+                waiting -= len(chunk)
                 stack = self._stack(task, source, chunk)
                 if checkpoints is not None:
                     checkpoints.resume(stack, chunk[0])
-                while not (stack.finished or over()) and (stack.epoch == 0 or self._in_time(deadline)):
+                while not (stack.finished or over()) and (stack.epoch == 0 or self._in_time(until)):
                     before = stack.num_live
                     stack.step()
                     watch(stack, before - stack.num_live)
@@ -198,18 +203,28 @@ class Plan:
             if len(parts) > 1 and self._stacks_parts(parts[0][0]):
                 return self.fit(parts[0][0], progress, None, deadline, apart=parts)
         results = []
-        for done, (seed, (task, weights)) in enumerate(zip(self.seeds, parts, strict=True)):
+        for place, (seed, (task, weights)) in enumerate(zip(self.seeds, parts, strict=True)):
             now = time.monotonic()
-            until = None if deadline is None else now + (deadline - now) / (len(parts) - done)
-            alone = dataclasses.replace(self, seeds=(seed,))
+            until = None if deadline is None else now + (deadline - now) / (len(parts) - place)
+            options = {
+                name: value[place] if isinstance(value, tuple) else value for name, value in self.options.items()
+            }
+            objective = dataclasses.replace(
+                self.objective,
+                **{name: value[place] for name, value in vars(self.objective).items() if isinstance(value, tuple)},
+            )
+            alone = dataclasses.replace(self, seeds=(seed,), options=options, objective=objective)
             results.append(alone.fit(task, progress, weights, until))
-        return FitResult.join([one for one in results if one.trials] or results[:1])
+        return dataclasses.replace(FitResult.join(results), hyperparameters=self.hyperparameters(parts[0][0].outcome))
 
     def _stacks_parts(self, task: NodeTask) -> bool:
         """Whether labels are no more to a model than what its loss compares with: they have no unit, no channel, and
         validation nodes keep their edges."""
         plain = self.training.batch == 0 and self.training.ensemble == 1 and self.training.validation == "graph"
-        return plain and task.outcome_model(self.options).exclusive and not self.spec.channels
+        reads = getattr(self.spec.components().get("posterior"), "reads_labels", False) or self.options.get(
+            "label_inputs"
+        )
+        return plain and not reads and task.outcome_model(self.options).exclusive and not self.spec.channels
 
     @property
     def workers(self) -> Workers:
@@ -299,10 +314,9 @@ class Plan:
         def epoch() -> None:
             self._stack(task, inputs, [0]).advance()
 
-        most = _REPLICAS_PER_STACK[self.device.type]
         if isinstance(inputs, Inputs) and inputs.apart and self.device.type == "cpu":
-            most = max(_CACHED // max(measured(epoch, self.device), 1), 1)
-        return min(most, replicas_that_fit(epoch, self.device))
+            return max(min(_CACHED, usable_memory(self.device)) // max(measured(epoch, self.device), 1), 1)
+        return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
 
     def _in_time(self, deadline: float | None) -> bool:
         """By the clock of the first process."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -51,6 +53,14 @@ def test_each_is_what_it_would_be_alone(learnable, model, weighted):
         torch.testing.assert_close(together.answers[place], one.answers[0], rtol=0, atol=1e-6)
 
 
+def test_time_is_shared_out_where_parts_are_trained_one_after_another(learnable, monkeypatch):
+    """By a clock that goes on whenever somebody looks at it."""
+    monkeypatch.setattr(plans, "_CACHED", 1)
+    monkeypatch.setattr(time, "monotonic", itertools.count().__next__)
+    found = plan_of("gcn", epochs=500, patience=500).fit_parts(parts_of(learnable), False, 90)
+    assert 20 < found.epochs.min() <= found.epochs.max() < 40
+
+
 @pytest.mark.parametrize(("model", "options"), [("lgcn", {}), ("grand", {"label_inputs": True}), ("gmnn", {})])
 def test_networks_that_look_at_labels_see_those_of_their_part_alone(learnable, model, options):
     parts, plan = parts_of(learnable), plan_of(model, **options)
@@ -61,11 +71,11 @@ def test_networks_that_look_at_labels_see_those_of_their_part_alone(learnable, m
 
 def test_labels_that_are_apart_are_shown_to_no_network(learnable):
     inputs = Inputs.of(learnable).with_labels_apart(parts_of(learnable))
-    assert inputs.train.numel() == inputs.val.numel() == 0
-    with pytest.raises(LabelsApartError):
-        _ = inputs.observed
-    with pytest.raises(LabelsApartError):
-        _ = inputs.labelled
+    assert inputs.targets.train.numel() == inputs.val.numel() == 0
+    assert not inputs.targets.observed.any()
+    for name in ("observed", "labelled", "train"):
+        with pytest.raises(LabelsApartError):
+            getattr(inputs, name)
     assert [one.train.tolist() for one in inputs.apart] == [task.train.tolist() for task, _ in parts_of(learnable)]
 
 

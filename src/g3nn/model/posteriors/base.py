@@ -27,6 +27,8 @@ class LabelPosterior(Component[Declared], ABC):
     graph at once, so it cannot be trained in batches. A network that has it takes them from `inputs.hops(steps)`."""
     capturable: ClassVar[bool] = True
     """Whether `log_prob` never waits for the device, so that a GPU can replay it as a CUDA graph."""
+    reads_labels: ClassVar[bool] = False
+    """Whether `log_prob` or `own_loss` looks at observed labels."""
     cost: ClassVar[float] = 2.0
     """About how long an epoch takes on a CPU, as a multiple of that of gcn."""
 

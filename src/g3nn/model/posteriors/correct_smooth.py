@@ -32,6 +32,7 @@ class CorrectAndSmooth(LabelPosterior[CorrectAndSmoothOptions]):
     then its answers are propagated together with the observed labels (smooth)."""
 
     Options = CorrectAndSmoothOptions
+    reads_labels = True
     capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: CorrectAndSmoothOptions | None = None) -> None:

@@ -30,6 +30,7 @@ class GMNN(LabelPosterior[GMNNOptions]):
     """
 
     Options = GMNNOptions
+    reads_labels = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GMNNOptions | None = None) -> None:
         super().__init__(sizes, replicas, options)

@@ -29,6 +29,7 @@ class LabelPropagation(LabelPosterior[LabelPropagationOptions]):
     """
 
     Options = LabelPropagationOptions
+    reads_labels = True
     capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:

@@ -28,6 +28,7 @@ class LabelGCN(LabelPosterior[LabelGCNOptions]):
     """
 
     Options = LabelGCNOptions
+    reads_labels = True
     outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelGCNOptions | None = None) -> None:
