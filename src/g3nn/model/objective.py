@@ -119,14 +119,9 @@ class Objective:
         return getattr(cls, name)(**changes)
 
     @property
-    def needs_pairs(self) -> bool:
-        """Whether a model without a likelihood is trained on edges too."""
-        return bool(np.any(self.laplacian_weight))
-
-    @property
-    def needs_unlabelled(self) -> bool:
-        """Whether a model without a likelihood is trained on unlabelled nodes too."""
-        return bool(np.any(self.evenness_weight))
+    def beyond_labels(self) -> bool:
+        """Whether a model without a likelihood is trained on more than labelled nodes: on edges, or on all nodes."""
+        return bool(np.any(self.laplacian_weight) or np.any(self.evenness_weight))
 
     def weights(
         self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
@@ -157,7 +152,7 @@ class Objective:
         terms = dict.fromkeys(TERM_NAMES, zero)
         own = [model.posterior.own_loss(log_q, inputs, noise) for log_q in log_qs]
         terms["own"] = mean_of([zero if loss is None else loss for loss in own])
-        if self.needs_pairs and source.num_edges:
+        if np.any(self.laplacian_weight) and source.num_edges:
             q = mean_of([inputs.outcome.mean(log_q) for log_q in log_qs])
             terms["laplacian"] = self._reduce(source.edges.weighted(source.edges.squared_distance(q)))
         if np.any(self.consistency_weight):

@@ -103,7 +103,7 @@ class BatchStack(Stack):
     def _drawn(self, labelled: Tensor, noise: Noise) -> tuple[Inputs, DrawsPairs]:
         """What the objective needs of a batch: without a model of the graph, and without a term over its edges or over
         all nodes, the labelled nodes."""
-        if self.model.likelihood is None and not (self.objective.needs_pairs or self.objective.needs_unlabelled):
+        if self.model.likelihood is None and not self.objective.beyond_labels:
             alike = len(labelled) == len(self._batches.task.train)
             return self._found(_LABELLED, alike, lambda: self._batches.labelled(labelled, noise)), NO_PAIRS
         return self._batches.batch(labelled, self.options.batch, noise, self.objective.negatives)

@@ -44,8 +44,7 @@ def how_it_fits(plan: Plan, task: NodeTask) -> tuple[int, int, int]:
 def near_labels(plan: Plan, task: NodeTask) -> Plan | None:
     """The same plan for a large graph, of which every step sees all nodes near labels and no others: a model of labels
     alone does not predict the others in training. None where that is not possible or spares little."""
-    wider = plan.spec.likelihood is not None or plan.objective.needs_pairs or plan.objective.needs_unlabelled
-    if wider or plan.training.batch or task.extent < LARGE:
+    if plan.spec.likelihood is not None or plan.objective.beyond_labels or plan.training.batch or task.extent < LARGE:
         return None
     steps, labelled = plan.steps(task), len(task.train) + len(task.val)
     degree = 2 * task.num_edges / task.num_nodes
