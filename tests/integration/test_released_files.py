@@ -1,8 +1,8 @@
 """What a release wrote is read by every later one: models, stores of results, labelling projects.
 
 The folders in tests/released hold what the release of that name wrote, made by tests/support/released_files.py, and
-0.2.1.dev what was written on the way from 0.2.0 to 0.3.0. If a test here fails after a change of what is saved: raise
-the version of that format, add a migration, and add a folder.
+0.2.1.dev the models that were written on the way from 0.2.0 to 0.3.0. If a test here fails after a change of what is
+saved: raise the version of that format, add a migration, and add a folder.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from g3nn.studies.store import Store
 
 RELEASES = sorted((Path(__file__).parents[1] / "released").iterdir())
 LAST = RELEASES[-1]
+WITH_SQL = [release for release in RELEASES if not release.name.endswith(".dev")]
 MODELS = sorted(folder for release in RELEASES for folder in release.iterdir() if folder.is_dir())
 NEWEST = [folder for folder in MODELS if folder.parent == LAST]
 
@@ -106,7 +107,7 @@ def test_migrations_of_models_follow_one_another(monkeypatch):
     assert list(tensors[saving.PARAMETERS]) == [f"new.{name}" for name in arrays[saving.PARAMETERS]]
 
 
-@pytest.mark.parametrize("release", RELEASES, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("release", WITH_SQL, ids=lambda folder: folder.name)
 def test_a_store_is_read_and_written_to(release, tmp_path):
     path = restored(release, "store.sql", tmp_path / "store.sqlite")
     with Store.read(path) as opened:
@@ -116,7 +117,7 @@ def test_a_store_is_read_and_written_to(release, tmp_path):
     assert f"PRAGMA user_version = {store_file.VERSION};" in dump(path)
 
 
-@pytest.mark.parametrize("release", RELEASES, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("release", WITH_SQL, ids=lambda folder: folder.name)
 def test_a_labelling_project_goes_on(release, tmp_path):
     (tmp_path / "labels").mkdir()
     restored(release, "project.sql", tmp_path / "labels" / FILE)

@@ -175,10 +175,13 @@ class Inputs:
 
     def _with_labels(self, task: NodeTask, weights: np.ndarray | None) -> Inputs:
         targets = self.outcome.targets(task.labels, task.train, self.device, self.dtype)
-        if weights is not None:
-            targets = replace(targets, weight=torch.from_numpy(weights[task.train]).to(self.device, self.dtype))
         val, unlabelled = (torch.from_numpy(nodes).to(self.device) for nodes in (task.val, task.unlabelled))
-        return replace(self, task=task, val=val, unlabelled=unlabelled, targets=targets)
+        return replace(self, task=task, val=val, unlabelled=unlabelled, targets=targets).weighted(weights)
+
+    def weighted(self, weights: np.ndarray | None) -> Inputs:
+        """With (n,) how often the label of each node counts in training; None: once each."""
+        weight = None if weights is None else _tensor(weights[self.task.train], self.device, self.dtype)
+        return replace(self, targets=replace(self.targets, weight=weight))
 
     def of_replicas(self, places: Sequence[int]) -> Inputs:
         """The inputs for some of the replicas, with all that was computed on first use."""

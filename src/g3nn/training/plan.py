@@ -129,11 +129,7 @@ class Plan:
         return measured(lambda: self._stack(task, self._inputs(task), [0]).advance(), self.device)
 
     def _inputs(self, task: NodeTask, label_weights: np.ndarray | None = None) -> Inputs:
-        inputs = Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
-        if label_weights is None:
-            return inputs
-        weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
-        return dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
+        return Inputs.of(task, self.device, outcome=self._outcome(task, self.options)).weighted(label_weights)
 
     def fit(
         self,
@@ -203,18 +199,10 @@ class Plan:
             if len(parts) > 1 and self._stacks_parts(parts[0][0]):
                 return self.fit(parts[0][0], progress, None, deadline, apart=parts)
         results = []
-        for place, (seed, (task, weights)) in enumerate(zip(self.seeds, parts, strict=True)):
+        for place, (task, weights) in enumerate(parts):
             now = time.monotonic()
             until = None if deadline is None else now + (deadline - now) / (len(parts) - place)
-            options = {
-                name: value[place] if isinstance(value, tuple) else value for name, value in self.options.items()
-            }
-            objective = dataclasses.replace(
-                self.objective,
-                **{name: value[place] for name, value in vars(self.objective).items() if isinstance(value, tuple)},
-            )
-            alone = dataclasses.replace(self, seeds=(seed,), options=options, objective=objective)
-            results.append(alone.fit(task, progress, weights, until))
+            results.append(self._only([place]).fit(task, progress, weights, until))
         return dataclasses.replace(FitResult.join(results), hyperparameters=self.hyperparameters(parts[0][0].outcome))
 
     def _stacks_parts(self, task: NodeTask) -> bool:
@@ -322,15 +310,24 @@ class Plan:
         """By the clock of the first process."""
         return deadline is None or self.workers.told(lambda: time.monotonic() < deadline)
 
+    def _only(self, places: Sequence[int]) -> Plan:
+        """The plan of the trials at these places."""
+
+        def of(values: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                name: tuple(value[place] for place in places) if isinstance(value, tuple) else value
+                for name, value in values.items()
+            }
+
+        seeds, objective = tuple(self.seeds[place] for place in places), Objective(**of(vars(self.objective)))
+        return dataclasses.replace(self, seeds=seeds, options=of(self.options), objective=objective)
+
     def _stack(self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int]) -> Stack:
         """The replicas at these positions, untrained. The own options of a trial hold for all its members."""
         members = self.training.ensemble
 
-        def own(value: Any) -> Any:
-            return tuple(value[index // members] for index in chunk) if isinstance(value, tuple) else value
-
-        options = {name: own(value) for name, value in self.options.items()}
-        objective = Objective(**{name: own(value) for name, value in vars(self.objective).items()})
+        own = self._only([index // members for index in chunk])
+        options, objective = own.options, own.objective
         seeds = member_seeds(self.seeds, members)
         replicas = Replicas(tuple(seeds[index] for index in chunk))
         sizes = dataclasses.replace(Sizes.of(task, options), kind=self._outcome(task, options))

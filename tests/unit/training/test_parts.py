@@ -27,10 +27,14 @@ def plan_of(model, count=3, **options):
     return Plan.check(model, "elbo", count, range(count), "mlp", "cpu", {"epochs": 30, "patience": 4, **options})
 
 
+LR = (0.2, 0.05, 0.01)
+
+
 def alone(plan, parts):
+    """With the learning rates of LR."""
     return [
-        replace(plan, seeds=(seed,)).fit(task, False, weights)
-        for seed, (task, weights) in zip(plan.seeds, parts, strict=True)
+        replace(plan, options={**plan.options, "lr": lr}, seeds=(seed,)).fit(task, False, weights)
+        for seed, lr, (task, weights) in zip(plan.seeds, LR, parts, strict=True)
     ]
 
 
@@ -38,12 +42,8 @@ def alone(plan, parts):
 @pytest.mark.parametrize("model", ["gcn", "sbm-gcn", "blsm-appnp", "grand"])
 def test_each_is_what_it_would_be_alone(learnable, model, weighted):
     weights = 1.0 + np.arange(learnable.num_nodes) % 3 if weighted else None
-    parts, plan = parts_of(learnable, weights=weights), plan_of(model, lr=(0.2, 0.05, 0.01))
-    together = plan.fit_parts(parts, False)
-    separate = [
-        replace(plan, options={**plan.options, "lr": lr}, seeds=(seed,)).fit(task, False, own)
-        for seed, lr, (task, own) in zip(plan.seeds, plan.options["lr"], parts, strict=True)
-    ]
+    parts, plan = parts_of(learnable, weights=weights), plan_of(model, lr=LR)
+    together, separate = plan.fit_parts(parts, False), alone(plan, parts)
     assert len({int(one.epochs[0]) for one in separate}) > 1  # Some leave the stack before others.
     for place, one in enumerate(separate):
         assert together.seeds[place] == one.seeds[0]
@@ -63,8 +63,9 @@ def test_time_is_shared_out_where_parts_are_trained_one_after_another(learnable,
 
 @pytest.mark.parametrize(("model", "options"), [("lgcn", {}), ("grand", {"label_inputs": True}), ("gmnn", {})])
 def test_networks_that_look_at_labels_see_those_of_their_part_alone(learnable, model, options):
-    parts, plan = parts_of(learnable), plan_of(model, **options)
+    parts, plan = parts_of(learnable), plan_of(model, lr=LR, **options)
     found = plan.fit_parts(parts, False)
+    assert found.hyperparameters["lr"] == list(LR)
     for place, one in enumerate(alone(plan, parts)):
         torch.testing.assert_close(found.answers[place], one.answers[0], rtol=0, atol=1e-6)
 
